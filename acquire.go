@@ -10,6 +10,7 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -384,7 +385,7 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 // as that of every earlier writer, and less than that of every later one. Time cannot step in
 // with a number for each, as those who read the same would have different ones. But what a
 // node has lost was below the T + Q - S of when its marker was written, and what it numbers
-// from then on, with a vote, is not (incarnation.floor). So that is the least number of a reader
+// from then on, with a vote, is not (floor in package vote). So that is the least number of a reader
 // there, and it is stored like any.
 //
 // The same number is proposed to all nodes. As a rule all take it, and the fence is
@@ -449,7 +450,7 @@ func (a *acquisition) concede(err error) bool {
 	var ahead []time.Duration
 	nodes := why.Nodes()
 	for _, node := range nodes {
-		if by, is := node.Err.(lane.PoisonError); is {
+		if by, is := node.Err.(vote.PoisonError); is {
 			ahead = append(ahead, time.Duration(by))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
+	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
@@ -726,7 +727,7 @@ func TestPoisonBeforeAMajority(t *testing.T) {
 			f.Fatalf("the lock is had with %d", l.Fence())
 		}
 		wantQuorumError(f.T, err, ErrNoQuorum)
-		var why lane.PoisonError
+		var why vote.PoisonError
 		if !errors.As(err, &why) {
 			f.Errorf("it does not say why: %v", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -220,7 +221,7 @@ func (b *breaking) findSlot(ctx context.Context) error {
 }
 
 // slotAmong asks all nodes about some slots, and returns the one that the token holds; 0: none.
-func (b *breaking) slotAmong(ctx context.Context, view *lane.View, first, last int) (slot int) {
+func (b *breaking) slotAmong(ctx context.Context, view *set.View, first, last int) (slot int) {
 	var keys []string
 	for i := first; i <= last; i++ {
 		keys = append(keys, b.locker.settings().Prefix+b.handle.Name+script.SlotInfix+strconv.Itoa(i))
@@ -236,7 +237,7 @@ func (b *breaking) slotAmong(ctx context.Context, view *lane.View, first, last i
 
 // inspect asks all nodes what they have under some keys, for a NodeTimeout, and hands each answer over until it is
 // enough.
-func (b *breaking) inspect(ctx context.Context, view *lane.View, keys []string, take func(answer) (enough bool)) {
+func (b *breaking) inspect(ctx context.Context, view *set.View, keys []string, take func(answer) (enough bool)) {
 	lk := b.locker
 	answers := make(answers, len(view.Lanes)*len(keys))
 	sent := lk.now()
@@ -294,8 +295,8 @@ func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 	r.trace, r.number, r.caller = b.trace, b.rounds, b.key
 	view := r.view
 	marks := make([]string, len(view.Lanes))
-	for i, n := range view.Lanes {
-		marks[i] = n.Marker()
+	for i := range view.Lanes {
+		marks[i] = view.Marker(i)
 	}
 	r.start(lk.now(), time.Time{}) // no deadline: a lane keeps it until it can be sent
 	r.wait(ctx, lk.nodeTimeout(b.handle.TTL))
@@ -317,7 +318,7 @@ func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 const untold = "untold"
 
 // look looks whether a quorum of the nodes has the note still, and the markers that these had before they were told.
-func (b *breaking) look(ctx context.Context, view *lane.View, marks []string) (again bool, _ error) {
+func (b *breaking) look(ctx context.Context, view *set.View, marks []string) (again bool, _ error) {
 	lk := b.locker
 	noted, others, sent := 0, make([]NodeError, len(marks)), lk.now()
 	for i, n := range view.Lanes {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/aside"
-	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -48,7 +48,7 @@ type Change struct {
 
 // ErrOvertaken says that another change of the set came first, perhaps one that somebody had begun and that
 // is finished now: look at [Locker.Members], and decide anew.
-var ErrOvertaken = lane.ErrOvertaken
+var ErrOvertaken = set.ErrOvertaken
 
 // next is the description that follows one.
 func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, error) {
@@ -155,7 +155,7 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 }
 
 // changeOnce makes a description that follows the one that is known. Half: it is half of the way to another MaxTTL.
-func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell lane.Progress) (_ Members, half bool, _ error) {
+func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell set.Progress) (_ Members, half bool, _ error) {
 	for !lk.lanes.Agreed() {
 		if err := cmp.Or(lk.agree(ctx, lk.settings().NodeTimeout), ended(ctx)); err != nil {
 			return Members{}, false, err
@@ -181,11 +181,7 @@ func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell lan
 	if few != nil && !plan { // a plan looks at the node that comes, too
 		return Members{}, false, few
 	}
-	var comes *lane.Lane
-	if c.Add != "" {
-		comes = lk.lanes.Consider(c.Add)
-	}
-	if err := lk.lanes.Change(ctx, view, d, comes, c.LongerOver, plan, tell); err != nil {
+	if err := lk.lanes.Change(ctx, view, d, c.Add, c.LongerOver, plan, tell); err != nil {
 		return Members{}, false, fmt.Errorf("redlock: %s: %w", c.left(view.Description), err)
 	}
 	switch {
@@ -239,21 +235,21 @@ func (lk *Locker) pause(ctx context.Context) {
 }
 
 // voting returns an error if too few members would be left that can vote. A node that comes can: it is waited
-// for, and told as soon as the description is chosen (Set.comes in package lane). But it must not be needed: one of two
+// for, and told as soon as the description is chosen (Set.comes in package set). But it must not be needed: one of two
 // members that is down is needed for the choice, and if one of three is, nobody could lock while the fourth node, which
 // comes, is not told yet. For a change of MaxTTL a node in quarantine is good enough: a shorter one may be what ends
 // that. And no member may be missing when it gets longer (wire.Description.Toward).
-func (lk *Locker) voting(ctx context.Context, view *lane.View, d *wire.Description, c *Change) error {
+func (lk *Locker) voting(ctx context.Context, view *set.View, d *wire.Description, c *Change) error {
 	now, nodes, err := lk.survey(ctx, nobodys, 0)
 	switch {
 	case err != nil:
 		return err
 	case now.Description != view.Description:
-		return lane.ErrOvertaken
+		return set.ErrOvertaken
 	}
 	votes, away := 0, []string(nil)
 	for i, n := range nodes {
-		switch member := view.Lanes[i].Member(); {
+		switch member := view.Member(i); {
 		case !d.Has(member):
 		case n.Err == nil, c.MaxTTL != nil && n.Err.Outcome == OutcomeQuarantined:
 			votes++

@@ -11,8 +11,8 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 	"github.com/quorumlock/redlock/internal/facts"
-	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/printable"
+	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -193,20 +193,20 @@ func (e *NodeError) Unwrap() error {
 
 // untold reports whether the node had no vote because it did not keep the description of the set.
 func (e *NodeError) untold() bool {
-	_, is := e.Err.(lane.UntoldError)
+	_, is := e.Err.(vote.UntoldError)
 	return is
 }
 
 // votes reports whether such a node keeps it by now, and has a vote.
 func (e *NodeError) votes() bool {
-	untold, is := e.Err.(lane.UntoldError)
+	untold, is := e.Err.(vote.UntoldError)
 	return is && untold.Votes()
 }
 
 // outdated reports whether the node could not vote by the description that the client went by, and it goes by another
 // one by now.
 func (e *NodeError) outdated(known *wire.Description) bool {
-	by, is := e.Err.(lane.UntoldError)
+	by, is := e.Err.(vote.UntoldError)
 	return is && by.Outdated(known)
 }
 
@@ -285,7 +285,7 @@ func (e *QuorumError) wayOut() string {
 			if votes++; err.TTL > 10*time.Minute {
 				shorten = "; the longest TTL that the set allows makes that so long: redlock members set max-ttl makes it shorter for all programs, and with --locks-over at once: that declares that no longer lock is held"
 			}
-			fresh = fresh || errors.Is(err.Err, lane.ErrNew)
+			fresh = fresh || errors.Is(err.Err, vote.ErrNew)
 		}
 	}
 	switch {

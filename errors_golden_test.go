@@ -33,6 +33,7 @@ import (
 	arena "github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/golden"
+	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
@@ -1160,8 +1161,8 @@ func replyTexts(_ *testing.T, g *texts) {
 	}
 	e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Unfit, Err: wire.ErrMoved}, 0)
 	g.say("an extension by a node whose set has been changed, before it is asked again", &e)
-	g.say("the clocks of most nodes seem to be set back at once", lane.OwnClockError(-2*time.Second))
-	g.say("the clocks of most nodes seem to be set forward at once", lane.OwnClockError(2*time.Second))
+	g.say("the clocks of most nodes seem to be set back at once", vote.OwnClockError(-2*time.Second))
+	g.say("the clocks of most nodes seem to be set forward at once", vote.OwnClockError(2*time.Second))
 	g.say("a call by another separator than that of the set, before it is made anew", errRenamed)
 	g.say("an attempt by plain commands that came to nothing, before the next one", errVoid)
 	for _, r := range []struct{ when, sent string }{
@@ -1196,7 +1197,7 @@ func TestErrorsAreShown(t *testing.T) {
 			t.Errorf("%v: %s does not have %q", at, errorsGolden, part)
 		}
 	}
-	dirs := []string{".", "internal/lane", "internal/redisnode", "internal/resp", "internal/waitlist", "internal/wire", "internal/facts", "internal/nodeurl"}
+	dirs := []string{".", "internal/lane", "internal/vote", "internal/set", "internal/redisnode", "internal/resp", "internal/waitlist", "internal/wire", "internal/facts", "internal/nodeurl"}
 	golden.EachSource(t, dirs, func(_ string, fset *token.FileSet, file *ast.File) {
 		for _, decl := range file.Decls {
 			fn, _ := decl.(*ast.FuncDecl)

@@ -5,8 +5,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
+	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -58,7 +58,7 @@ func (l *Lock) extend(ctx context.Context, t *opTrace) error {
 }
 
 // extendOnce extends a hold by the members as they are known now.
-func (l *Lock) extendOnce(ctx context.Context, t *opTrace, limit time.Duration) (*lane.View, error) {
+func (l *Lock) extendOnce(ctx context.Context, t *opTrace, limit time.Duration) (*set.View, error) {
 	r := l.locker.newRound(wire.Extend, l, nil)
 	defer r.drop()
 	r.trace = t

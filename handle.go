@@ -91,9 +91,10 @@ func (l *Lock) Detach() (Handle, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h.Until = l.until
-	for _, n := range l.locker.lanes.View().Lanes {
+	view := l.locker.lanes.View()
+	for i, n := range view.Lanes {
 		if !l.counted(n, l.confirmed) {
-			h.Healed = append(h.Healed, n.Member())
+			h.Healed = append(h.Healed, view.Member(i))
 		}
 	}
 	return h, nil

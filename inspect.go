@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -229,7 +230,7 @@ func (s *Status) numbered(quorum int) {
 // survey asks the members about a name (askAbout). If the client learns meanwhile that the set was changed, it asks the
 // members that there are now: a node may have answered before that, and had no vote only since the client did not know
 // the description that it keeps.
-func (lk *Locker) survey(ctx context.Context, name string, enough int) (*lane.View, []NodeStatus, error) {
+func (lk *Locker) survey(ctx context.Context, name string, enough int) (*set.View, []NodeStatus, error) {
 	if err := lk.enter(); err != nil {
 		return nil, nil, err
 	}
@@ -245,7 +246,7 @@ func (lk *Locker) survey(ctx context.Context, name string, enough int) (*lane.Vi
 
 // askAbout asks the nodes of a view about a name, and waits for all of them, for a NodeTimeout at most; or until so many
 // have answered that can vote, if enough is not 0. The others count as silent then.
-func (lk *Locker) askAbout(ctx context.Context, view *lane.View, name string, enough int) []NodeStatus {
+func (lk *Locker) askAbout(ctx context.Context, view *set.View, name string, enough int) []NodeStatus {
 	n := len(view.Lanes)
 	c := &census{left: n, wanted: enough, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
 	key := lk.settings().Prefix + name

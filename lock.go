@@ -20,22 +20,22 @@ import (
 // The mutexes of the library, in the order in which they are taken. A goroutine that has one takes
 // none above it, and below it none but those that its line names.
 //
-//	List.mu         the local queues, and who listens (package waitlist); then clocks.mu
+//	List.mu         the local queues, and who listens (package waitlist); then Group.mu
 //	Waiter.mu       what a waiter knows of itself at each node (package waitlist)
 //	Lock.mu         of a hold: until, endErr, watchers, the handles that have joined; then Lock.mu of
 //	                such a handle (join), Scheduler.mu (watch), Lane.mu (refill, dropLate), or round.mu
 //	                (confirmLate)
 //	Lock.mu         of a handle that has joined: its endErr, its watchers
 //	Scheduler.mu    the schedules, what is live, and Lock.renewal (package renew)
-//	Set.mu          what the nodes keep of their set, and the view; then incarnation.mu, Lane.mu, and
-//	                clocks.mu (package lane)
-//	incarnation.mu  what a node may have forgotten (package lane)
+//	Set.mu          what the nodes keep of their set, and the view; then Node.mu, Lane.mu, and
+//	                Group.mu (package set)
+//	Node.mu         what a node may have forgotten (package vote)
 //	Lane.mu         the queue, what is under way, the pending releases, and where tokens are (package lane)
-//	round.mu, Locker.mu, census.mu, clocks.mu, Registry.mu    what they are in
+//	round.mu, Locker.mu, census.mu, Group.mu, Registry.mu    what they are in
 //
 // Under none of them are votes delivered, contexts cancelled, connections written to or closed, or
 // hooks called. What is called is the Clock; the Host, for a token; a lane's Server, whether its connection is to be
-// replaced (lane.Server.Outdated); the Locker, whether it accepts a description (lane.Config.Accept); and a lock, for a new
+// replaced (lane.Server.Outdated); the Locker, whether it accepts a description (set.Config.Accept); and a lock, for a new
 // round (renew.Item). None of these takes a mutex of the library.
 
 // A Lock is one acquisition of a name. Its name and token never change, it is

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -32,7 +32,7 @@ func described(d *wire.Description) Members {
 	}
 }
 
-func membersOf(v *lane.View) Members {
+func membersOf(v *set.View) Members {
 	if v.Description != nil {
 		return described(v.Description)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/redisnode"
 	"github.com/quorumlock/redlock/internal/renew"
+	"github.com/quorumlock/redlock/internal/set"
+	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
@@ -131,7 +133,7 @@ func start(names []string, opts *Options, servers func(*settings) func(int, stri
 			return identify(ctx, address, patience(o.NodeTimeout))
 		}
 	}
-	lk.lanes = lane.Open(cfg, names, servers(lk.settings()), tried)
+	lk.lanes = set.Open(cfg, names, servers(lk.settings()), tried)
 	lk.renewals = renew.New(renew.Config{
 		Now: o.Clock.Now, Left: func(until time.Time) time.Duration { return left(until, o.Clock.Now()) },
 		Host: lk.parts.Host, Soon: o.TTL / 100, Look: o.look(),
@@ -188,14 +190,15 @@ func start(names []string, opts *Options, servers func(*settings) func(int, stri
 }
 
 // laneConfig is what the lanes need to know of the options.
-func (lk *Locker) laneConfig() lane.Config {
+func (lk *Locker) laneConfig() set.Config {
 	o := lk.settings()
-	return lane.Config{
-		Described: o.Quarantine > 0, Accept: lk.accepts,
-		TTL: o.TTL, MaxTTL: o.MaxTTL, Quorum: o.Quorum, Drift: o.Drift, DriftOf: o.drift,
-		NodeTimeout: o.NodeTimeout, Quarantine: o.Quarantine, MaxNodeSkew: o.MaxNodeSkew,
-		Clock: o.Clock, Host: lk.parts.Host, Events: events{o.told},
-		WatchVotes: o.Hooks.Votes != nil,
+	return set.Config{
+		Config: vote.Config{
+			Config: lane.Config{NodeTimeout: o.NodeTimeout, Clock: o.Clock, Host: lk.parts.Host},
+			TTL:    o.TTL, MaxTTL: o.MaxTTL, Drift: o.Drift, DriftOf: o.drift,
+			Quarantine: o.Quarantine, MaxNodeSkew: o.MaxNodeSkew, Described: o.Quarantine > 0, WatchVotes: o.Hooks.Votes != nil,
+		},
+		Quorum: o.Quorum, Accept: lk.accepts, Events: events{o.told},
 	}
 }
 

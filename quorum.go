@@ -2,13 +2,13 @@ package redlock
 
 import "cmp"
 
-// A vote is what one node's answer means to the ballot.
-type vote uint8
+// A say is what one node's answer means to the ballot.
+type say uint8
 
 const (
-	voteYes  vote = iota // the node has our token
-	voteNo               // the node answered, and it is not ours to count
-	voteNone             // no usable answer: unreachable, too late, refused by the server
+	voteYes  say = iota // the node has our token
+	voteNo              // the node answered, and it is not ours to count
+	voteNone            // no usable answer: unreachable, too late, refused by the server
 )
 
 // A verdict is what a ballot says so far.
@@ -30,7 +30,7 @@ type ballot struct {
 	voteless      int // of yes and no, in a release: the answers of nodes that have no vote now
 }
 
-func (b *ballot) add(v vote) {
+func (b *ballot) add(v say) {
 	switch v {
 	case voteYes:
 		b.yes++

@@ -34,7 +34,7 @@ func TestBallotTable(t *testing.T) {
 			t.Fatalf("%q: %v", line, err)
 		}
 		for _, v := range strings.Trim(fields[1], ".") {
-			b.add(vote(strings.IndexRune("yn-", v)))
+			b.add(say(strings.IndexRune("yn-", v)))
 		}
 		if got := describe(&b); got != fields[2] {
 			t.Errorf("%s: got %s", strings.TrimSpace(line), got)
@@ -63,7 +63,7 @@ func describe(b *ballot) string {
 }
 
 // dumb decides by trying out every way in which the open votes can fall.
-func dumb(votes []vote, n, need int) verdict {
+func dumb(votes []say, n, need int) verdict {
 	if len(votes) == n {
 		yes := 0
 		for _, v := range votes {
@@ -77,7 +77,7 @@ func dumb(votes []vote, n, need int) verdict {
 		return lost
 	}
 	var can [3]bool
-	for _, v := range []vote{voteYes, voteNo, voteNone} {
+	for _, v := range []say{voteYes, voteNo, voteNone} {
 		can[dumb(append(votes[:len(votes):len(votes)], v), n, need)] = true
 	}
 	switch {
@@ -90,10 +90,10 @@ func dumb(votes []vote, n, need int) verdict {
 }
 
 // every calls f with every sequence of up to n votes.
-func every(n int, votes []vote, f func([]vote)) {
+func every(n int, votes []say, f func([]say)) {
 	f(votes)
 	if len(votes) < n {
-		for _, v := range []vote{voteYes, voteNo, voteNone} {
+		for _, v := range []say{voteYes, voteNo, voteNone} {
 			every(n, append(votes[:len(votes):len(votes)], v), f)
 		}
 	}
@@ -104,7 +104,7 @@ func every(n int, votes []vote, f func([]vote)) {
 func TestExtensionBallot(t *testing.T) {
 	for n := 1; n <= 6; n++ {
 		for need := majority(n); need <= n; need++ {
-			every(n, nil, func(votes []vote) {
+			every(n, nil, func(votes []say) {
 				b := ballot{n: n, need: need, shown: n - need + 1}
 				yes, no := 0, 0
 				for _, v := range votes {
@@ -140,8 +140,8 @@ func TestExtensionBallot(t *testing.T) {
 func TestBallotAgainstItsTwin(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		for need := majority(n); need <= n; need++ {
-			every(n, nil, func(votes []vote) {
-				b, answers := ballot{n: n, need: need}, []vote{}
+			every(n, nil, func(votes []say) {
+				b, answers := ballot{n: n, need: need}, []say{}
 				for _, v := range votes {
 					b.add(v)
 					if v == voteNo {
@@ -173,7 +173,7 @@ func FuzzBallot(f *testing.F) {
 			if i == n {
 				break
 			}
-			b.add(vote(v % 3))
+			b.add(say(v % 3))
 			after := b.verdict()
 			if before != pending && after != before {
 				t.Fatalf("%d of %d: decided %d became %d", need, n, before, after)

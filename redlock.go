@@ -81,10 +81,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/waitlist"
 )
 
@@ -95,7 +95,7 @@ import (
 type Locker struct {
 	inForce  atomic.Pointer[settings]
 	parts    *replace.Parts // but for tests, the Host alone
-	lanes    *lane.Set
+	lanes    *set.Set
 	renewals *renew.Scheduler
 	waiting  *waitlist.List
 	rounds   sync.Pool

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/facts"
-	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -87,7 +87,7 @@ func (s *shutOut) heard(node string, did Outcome, err error, now time.Time) {
 
 // ends reports whether so many nodes have refused for long enough that the others are no quorum. If so, it makes why,
 // which is the error of the last attempt, say that, and which nodes refuse.
-func (s *shutOut) ends(why *QuorumError, view *lane.View, now time.Time) bool {
+func (s *shutOut) ends(why *QuorumError, view *set.View, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var refusing []*NodeError

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -28,7 +30,7 @@ type round struct {
 	number int32  // of the lock's extensions, 1 and up
 	caller string // what the host knows the goroutine by that waits
 	sent   time.Time
-	view   *lane.View     // the nodes that are asked, and how many must say yes
+	view   *set.View      // the nodes that are asked, and how many must say yes
 	reqs   []lane.Request // by the place of the node in the view
 	done   chan struct{}  // gets one value when the ballot is decided, if then is nil
 	timer  *time.Timer
@@ -118,18 +120,18 @@ func (r *round) voids() bool {
 // votesNow reports whether a node has a vote by now that had none when it answered, since it did not keep the description
 // of the set.
 func (r *round) votesNow() bool {
-	var untold []lane.UntoldError
+	var untold []vote.UntoldError
 	r.mu.Lock()
 	for i := range r.reqs {
 		if !r.told[i] {
 			continue // its lane may write the reply at this moment
 		}
-		if why, is := r.reqs[i].Reply.Err.(lane.UntoldError); is {
+		if why, is := r.reqs[i].Reply.Err.(vote.UntoldError); is {
 			untold = append(untold, why)
 		}
 	}
 	r.mu.Unlock()
-	return slices.ContainsFunc(untold, lane.UntoldError.Votes)
+	return slices.ContainsFunc(untold, vote.UntoldError.Votes)
 }
 
 // released reports whether a quorum of nodes has answered a release, and a quorum may have had the
@@ -194,7 +196,7 @@ func (r *round) ahead() bool {
 		if !r.told[i] {
 			continue
 		}
-		if _, is := r.reqs[i].Reply.Err.(lane.PoisonError); is {
+		if _, is := r.reqs[i].Reply.Err.(vote.PoisonError); is {
 			return true
 		}
 	}
@@ -331,7 +333,7 @@ func (r *round) tooLate(now time.Time) *QuorumError {
 
 // poisoned makes the error of a round that was won with a number so far ahead of the time.
 func (r *round) poisoned(now time.Time, ahead time.Duration) *QuorumError {
-	e := r.explain(now, lane.PoisonError(ahead))
+	e := r.explain(now, vote.PoisonError(ahead))
 	e.Kind = ErrNoQuorum
 	return e
 }
@@ -376,7 +378,7 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 
 // react does what a node's answer asks for, whatever comes of the round, and says what it means for
 // the round.
-func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) vote {
+func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) say {
 	a := &q.Reply
 	if r.op == wire.Acquire && l.shut != nil {
 		l.shut.heard(n.Name, Outcome(a.Status), a.Err, r.locker.now())
@@ -406,7 +408,7 @@ func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) vote {
 }
 
 // classify says what a node's answer to a step means for a round.
-func classify(op wire.Op, s wire.Status) vote {
+func classify(op wire.Op, s wire.Status) say {
 	switch s {
 	case wire.Granted:
 		return voteYes

@@ -111,7 +111,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/testbed/model/link.go", "max(there, time.Until(l.arrives)+1)", "there"},
 	}, "model", "slow links", 2000},
 	{"a node that owes a release is asked to take the token again", []edit{
-		{"internal/lane/lane.go", "case at == releasing && q.counts(), at == inFlight && q.Op == wire.Acquire:", "case false:"},
+		{"internal/lane/lane.go", "case at == releasing && q.Counts(), at == inFlight && q.Op == wire.Acquire:", "case false:"},
 	}, "model", "ghosts", 10000},
 	{"an acquire that was under way when its connection ended counts", []edit{
 		{"internal/lane/conn.go", "\t\t\tq.Read(nil, err)\n", "\t\t\tif q.Read(nil, err); q.Op == wire.Acquire {\n\t\t\t\tq.Reply = wire.Reply{Status: wire.Granted, Fence: q.Number, Mark: q.Mark}\n\t\t\t}\n"},
@@ -170,14 +170,14 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/testbed/model/scripts.go", "\tn.counts[name] = max(n.counts[name], number)", "\tn.counts[name] = max(n.counts[name], number)\n\ttime.AfterFunc(100*time.Millisecond, func() { n.mu.Lock(); defer n.mu.Unlock(); delete(n.counts, name) })"},
 	}, "model", "vanishing locks", 500},
 	{"a number of the future is a vote", []edit{
-		{"internal/lane/clocks.go", "if ahead < c.maxSkew+2*wire.Clamp {", "if ahead < c.maxSkew+2*wire.Clamp || true {"},
-		{"internal/lane/batch.go", "b.off = m.clocks.skew(&m.clock, now)", "b.off = 0 * m.clocks.skew(&m.clock, now)"},
+		{"internal/vote/clocks.go", "if ahead < g.cfg.MaxNodeSkew+2*wire.Clamp {", "if ahead < g.cfg.MaxNodeSkew+2*wire.Clamp || true {"},
+		{"internal/vote/answers.go", "b.Off = m.group.skew(&m.clock, now)", "b.Off = 0 * m.group.skew(&m.clock, now)"},
 	}, "model", "poisoned nodes", 500},
 	{"no concession to a majority that is ahead", []edit{
 		{"acquire.go", "\tif most <= a.ahead {\n", "\tif true {\n"},
 	}, "model", "boot", 1000},
 	{"a node whose clock is known to be wrong counts", []edit{
-		{"internal/lane/batch.go", "q.Latest = m.clocks.latest(&m.clock, q.Deadline); b.off != 0 {", "q.Latest = m.clocks.latest(&m.clock, q.Deadline); false {"},
+		{"internal/vote/answers.go", "q.Latest = m.group.latest(&m.clock, q.Deadline); b.Off != 0 {", "q.Latest = m.group.latest(&m.clock, q.Deadline); false {"},
 	}, "model", "a clock that was wrong", 50},
 
 	// Amnesia and clocks.
@@ -186,7 +186,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"options.go", "\tswitch room := ", "\topts.Quarantine = -1\n\tswitch room := "},
 	}, "model", "forgetful nodes", 500},
 	{"a quarantine is half of what it should be", []edit{
-		{"internal/lane/set.go", "max(s.cfg.Quarantine, longest+s.cfg.DriftOf(longest))", "max(s.cfg.Quarantine, longest+s.cfg.DriftOf(longest)) / 2"},
+		{"internal/vote/clocks.go", "max(g.cfg.Quarantine, longest+g.cfg.DriftOf(longest))", "max(g.cfg.Quarantine, longest+g.cfg.DriftOf(longest)) / 2"},
 	}, "model", "forgetful nodes", 5000},
 	{"the node's marker is not checked", []edit{
 		{"internal/testbed/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case false:"},
@@ -212,13 +212,13 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/plain.go", "case p.Time > latest:", "case false:"},
 	}, "model", "clocks apart", 12000},
 	{"a node that shows another marker is not joined again", []edit{
-		{"internal/lane/batch.go", "(q.Reply.Err == wire.ErrForgot || q.Reply.Err", "(q.Reply.Err"},
+		{"internal/lane/request.go", "(q.Reply.Err == wire.ErrForgot || q.Reply.Err", "(q.Reply.Err"},
 	}, "model", "forgetful nodes", 50},
 	{"a node that has no vote is counted all the same", []edit{
-		{"internal/lane/batch.go", "case before > 0 || after > 0:", "case before > 0 && after < 0:"},
+		{"internal/vote/answers.go", "case before > 0 || after > 0:", "case before > 0 && after < 0:"},
 	}, "model", "forgetful nodes", 500},
 	{"the node's clock alone says how old a marker is", []edit{
-		{"internal/lane/incarnation.go", "age = max(0, min(byNode, byWriter))", "age = max(0, max(byNode, byNode-byWriter+byWriter))"},
+		{"internal/vote/node.go", "age = max(0, min(byNode, byWriter))", "age = max(0, max(byNode, byNode-byWriter+byWriter))"},
 	}, "model", "boot", 2000},
 	{"a marker of the future stays", []edit{
 		{"internal/testbed/model/store.go", " || mark.Born > now+slack:", ":"},
@@ -227,14 +227,14 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/description.go", "Milliseconds(max(d.MaxTTL, d.Other))", "Milliseconds(d.MaxTTL)"},
 	}, "model", "settings that disagree", 2000},
 	{"the locks of before are not waited for when MaxTTL gets shorter", []edit{
-		{"internal/lane/change.go", "if over || next.Longest() >= d.Longest() {", "if true {"},
+		{"internal/set/change.go", "if over || next.Longest() >= d.Longest() {", "if true {"},
 	}, "model", "settings that disagree", 2000},
 	{"a lock may live for longer than the set allows", []edit{
 		{"keys.go", "return o.most > 0 && ttl > o.most }", "return false }"},
-		{"internal/lane/lane.go", "q.By != nil && q.Claim.TTL > wire.Milliseconds(q.By.MaxTTL) {", "q.By != nil && q.Claim.TTL < 0 {"},
+		{"internal/vote/answers.go", "q.By == nil || q.Claim.TTL <= wire.Milliseconds(q.By.MaxTTL) {", "q.By == nil || q.Claim.TTL > 0 {"},
 	}, "model", "settings that disagree", 2000},
 	{"the nodes' clocks are not checked", []edit{
-		{"internal/lane/incarnation.go", "	if step > 0 {", "	if step < 0 {"},
+		{"internal/vote/node.go", "	if step > 0 {", "	if step < 0 {"},
 	}, "model", "stepping clocks", 500},
 	{"a request may be as late as it likes", []edit{
 		{"internal/testbed/model/scripts.go", "if c.Latest > 0 && now > c.Latest {", "if false {"},
@@ -354,7 +354,7 @@ func (lk *Locker) isClosing() bool {`},
 
 	// Members that change.
 	{"an extension counts, whatever description the node has by then", []edit{
-		{"internal/lane/batch.go", "q.Op == wire.Extend && !q.stays():", "q.Op == wire.Extend && q.Op != wire.Extend:"},
+		{"internal/vote/answers.go", "q.Op == wire.Extend && !stays(q):", "q.Op == wire.Extend && q.Op != wire.Extend:"},
 	}, "model", "rival operators", 3000},
 	{"a node grants, whatever description it has", []edit{
 		{"internal/testbed/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case c.Mark != \"\" && !alike(c.Mark, n.marker):"},
@@ -375,20 +375,20 @@ func (lk *Locker) isClosing() bool {`},
 // Read gives the reply for`},
 	}, "model", "rival operators", 3000},
 	{"a vote counts, whatever the epoch", []edit{
-		{"internal/lane/keeps.go", "case d != nil && kept.Same(d):", "case d != nil && kept.Description != nil && kept.Set == d.Set:"},
-		{"internal/lane/batch.go", "q.Op == wire.Extend && !q.stays():", "q.Op == wire.Extend && q.Op != wire.Extend:"},
+		{"internal/vote/keeps.go", "case d != nil && kept.Same(d):", "case d != nil && kept.Description != nil && kept.Set == d.Set:"},
+		{"internal/vote/answers.go", "q.Op == wire.Extend && !stays(q):", "q.Op == wire.Extend && q.Op != wire.Extend:"},
 	}, "model", "rival operators", 3000},
 	{"the next change does not wait", []edit{
-		{"internal/lane/change.go", "	case len(d.Former) == 0:", "	default:"},
+		{"internal/set/change.go", "	case len(d.Former) == 0:", "	default:"},
 	}, "model", "rival operators", 3000},
 	{"a minority chooses the next description", []edit{
-		{"internal/lane/choice.go", "	need, epoch := len(v.Lanes)/2+1, int64(1)\n", "	need, epoch := 1, int64(1)\n"},
+		{"internal/set/choice.go", "	need, epoch := len(v.nodes)/2+1, int64(1)\n", "	need, epoch := 1, int64(1)\n"},
 	}, "model", "rival operators", 3000},
 	{"a node promises nothing", []edit{
 		{"internal/testbed/model/store.go", "if ballot > now.promised || ballot == now.promised && value != \"\" {", "if true {"},
 	}, "model", "rival operators", 3000},
 	{"a later proposer keeps its own description", []edit{
-		{"internal/lane/choice.go", "if c.taken != nil && c.Taken > best &&", "if false && c.Taken > best &&"},
+		{"internal/set/choice.go", "if c.taken != nil && c.Taken > best &&", "if false && c.Taken > best &&"},
 	}, "model", "rival operators", 3000},
 	{"a node takes an earlier description back", []edit{
 		{"internal/testbed/model/store.go", "n.told.At() < d.Epoch:", "n.told.At() != d.Epoch:"},
@@ -402,7 +402,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/places.go", "	for last := &ps[len(ps)-1]; !last.next.CompareAndSwap(nil, p); {\n\t\tlast = last.next.Load()\n\t}\n", ""},
 	}, "model", "rooms of lanes", 200},
 	{"a program that is refused hears of no change", []edit{
-		{"internal/lane/batch.go", "again = again || refused && m.marked() &&", "again = again || false && m.marked() &&"},
+		{"internal/vote/answers.go", "again = again || refused && m.Marked() &&", "again = again || false && m.Marked() &&"},
 	}, "model", "rooms of lanes", 200},
 	{"a later description is believed on one node's word", []edit{
 		{"internal/wire/believed.go", "case 2*keep > n:", "case keep > 0:"},
@@ -411,19 +411,19 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/believed.go", "case 2*keep > n:", "case 2*keep > n || known == nil && keep > 0:"},
 	}, "model", "a minority keeps a later description", 500},
 	{"a program that knows no description does not ask again", []edit{
-		{"internal/lane/members.go", "case !fresh && known == nil && !again:", "case !fresh && known == nil && !again && false:"},
+		{"internal/set/members.go", "case !fresh && known == nil && !again:", "case !fresh && known == nil && !again && false:"},
 	}, "model", "members", 20000},
 	{"a member that was removed and has lost its data is waited for", []edit{
 		{"internal/wire/believed.go", "(known != nil || d.Has(w.Name))", "d.Has(w.Name)"},
 	}, "model", "members", 3000},
 	{"a node that keeps a description has lost nothing", []edit{
-		{"internal/lane/incarnation.go", "\t\treturn m.marked()\n\t})", "\t\treturn m.marked() && mark.Told.Description == nil\n\t})"},
+		{"internal/vote/node.go", "\t\treturn m.Marked()\n\t})", "\t\treturn m.Marked() && mark.Told.Description == nil\n\t})"},
 	}, "model", "a snapshot of an earlier set", 1000},
 	{"a node that comes is told by those alone that have heard of a majority", []edit{
 		{"internal/testbed/model/store.go", " || n.comes(d)):", "):"},
 	}, "model", "a snapshot of an earlier set", 3000},
 	{"a set that was changed heals like one that was not", []edit{
-		{"internal/lane/members.go", "all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.Lanes))", "all && (now || !rival)"},
+		{"internal/set/members.go", "all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.nodes))", "all && (now || !rival)"},
 	}, "model", "a set that is restored", 3000},
 
 	// The steps of the nodes: the scripts themselves.

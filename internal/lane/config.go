@@ -1,11 +1,8 @@
-// Package lane carries requests to nodes. Each node has a lane: an ordered queue over one
-// connection. A lane also keeps what is known about
-// its node: whether it may have forgotten what it granted (incarnation), and how far its clock is
-// off (clocks). By that it judges each reply before it delivers it.
+// Package lane carries requests to nodes: each node has a lane, an ordered queue over one connection. It also keeps the
+// releases that no reply has settled yet, and sends them again. What a reply is worth, it does not know: it asks its Node.
 package lane
 
 import (
-	"context"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/sim"
@@ -14,37 +11,37 @@ import (
 
 // A Config says how lanes work. All fields are set.
 type Config struct {
-	TTL, MaxTTL time.Duration                         // the default TTL, and the longest for a new set
-	Drift       time.Duration                         // as given in the options; 0: each lock has its own
-	DriftOf     func(ttl time.Duration) time.Duration // the drift of a lock with this TTL
-	Quorum      int
 	NodeTimeout time.Duration // silence after which nothing more is queued
-	Quarantine  time.Duration // negative: off
-	MaxNodeSkew time.Duration // negative: off
 	Clock       Clock
 	Host        sim.Host
-	Events      Events
-	Described   bool                                                                // votes count only by a description of the set
-	Accept      func(*wire.Description) error                                       // whether this program can use a set with it
-	Identify    func(ctx context.Context, address string) (runID string, err error) // asks what answers at an address; nil: it cannot be asked
-	WatchVotes  bool                                                                // Votes is told when the time has come, and not only with the next request
 }
 
 // A Clock tells the time. Readings have a monotonic part.
 type Clock interface{ Now() time.Time }
 
-// Events are called when something happens that an operator may want to know. They are never
-// called under a mutex. Down, Up, Quarantined and Votes of one node are called one after another, in
-// the order in which they happened, and so are Joined and Members.
-type Events interface {
-	Down(node string, why *Failure)
-	Up(node string, down time.Duration)
-	Quarantined(node string, d time.Duration, why error)
-	Votes(node string) // again, after Quarantined or the Warning about its clock
-	ClockStep(node string, by time.Duration)
-	Joined(d *wire.Description)  // the set's description is known, for the first time
-	Members(d *wire.Description) // the set has been changed
-	Warning(err error)
+// A Node decides what the replies of a lane's node are worth. The lane's writer calls Bind and its reader Judge; Down and Up
+// are called in turn, by either of them.
+type Node interface {
+	// Refuses says why a request need not be sent; nil: it is to be sent. If the reason may be old, the node is to be joined
+	// again. It is called under the lane's mutex.
+	Refuses(q *Request, now time.Time) (why error, old bool)
+
+	// Bind completes the requests of a batch that is about to leave, and gives what is known of the node at that time.
+	Bind(batch []*Request, now time.Time) Before
+
+	// Judge changes the replies of a batch that left at sent to what they are worth, before they are delivered.
+	Judge(batch []*Request, sent time.Time, before Before)
+
+	Down(why *Failure)     // nothing is sent to the node
+	Up(down time.Duration) // it can be reached again
+}
+
+// A Before is what was known of a node when a batch left. A lane only carries it from Bind to Judge.
+type Before struct {
+	Mark string        // its marker
+	Kept wire.Told     // what it keeps
+	Rest time.Duration // for how long it has no vote
+	Off  time.Duration // by how much its clock is off; 0: by no more than it may be
 }
 
 // A Failure is the reason why nothing is sent to a node.

@@ -39,7 +39,7 @@ type flight struct {
 	first    bool // nothing was owed when it was taken
 	sent     time.Time
 	answered bool // its replies are here, and are delivered
-	bound
+	before   Before
 }
 
 // What the writer has to do next.
@@ -91,7 +91,7 @@ func (n *Lane) send(f *flight) {
 		}
 	}
 	f.sent = n.clock.Now()
-	f.bound = n.node.bind(f.batch, f.sent)
+	f.before = n.node.Bind(f.batch, f.sent)
 	n.srv.Encode(f.batch)
 	n.mu.Lock()
 	n.busy = time.Time{}
@@ -129,7 +129,7 @@ func (n *Lane) read() {
 		for _, q := range rest {
 			q.Read(nil, err)
 		}
-		n.node.judge(f)
+		n.node.Judge(f.batch, f.sent, f.before)
 		n.settle(f)
 	}
 }
@@ -157,7 +157,7 @@ func (n *Lane) finish() {
 	for _, q := range rest { // which came when nothing was sent any more
 		n.answer(q, wire.Reply{Status: wire.Unfit, Err: errRetired})
 	}
-	n.force()
+	n.Force()
 	n.ended.Store(true)
 }
 

@@ -203,13 +203,13 @@ func TestReleaseAfterRefill(t *testing.T) {
 // those take that get other replies of the same write.
 func TestLateGrantAtClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		set, n, seen := openSet(t, 10*time.Millisecond, false)
+		n, seen := open(t, 10*time.Millisecond, false)
 		c := claimOf("a", "1", "x")
 		n.Submit(&Request{Op: wire.Inspect, Claim: claimOf("b", "", "x"), To: recipient(func(*Lane, *Request) { time.Sleep(time.Millisecond) })}, time.Now())
 		submits(n, wire.Acquire, c, recipient(func(n *Lane, q *Request) {
 			n.Submit(&Request{Op: wire.Release, Claim: c, To: Nobody{}}, time.Now())
 		}))
-		set.Close(time.Second)
+		ends(n)
 		if got := seen(); !slices.Contains(got, "release a") {
 			t.Errorf("it sent %q", got)
 		}

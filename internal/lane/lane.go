@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,9 @@ import (
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
+
+// errRetired is why a lane takes a request no more.
+var errRetired = errors.New("it is no member of the set any more")
 
 // A Lane is the way to one Redis server: an ordered queue of requests, and one connection. What is in the queue leaves in
 // one write, up to maxBatch requests. So there is no goroutine for each call, a busy lane makes few large writes, and the
@@ -29,7 +33,7 @@ type Lane struct {
 
 	clock   Clock
 	host    sim.Host
-	node    *incarnation
+	node    Node
 	srv     Server
 	timeout time.Duration // silence after which nothing more is queued, but for releases
 
@@ -64,11 +68,6 @@ type Lane struct {
 	again           bool                                       // it is to be joined again
 	retired         bool                                       // its node is no member any more, or the Locker ends: it takes releases and leaves only
 	listeners       map[*context.CancelFunc]context.CancelFunc // end the subscriptions
-
-	// Under the set's mutex.
-	considered int   // how many changes look at whether the node can become a member: it is not retired
-	stranger   bool  // the operator was told that the node is no member
-	epoch      int64 // the last description of the set of which the node is known to be a member, or to be none any more
 }
 
 // A pendingRelease is a release that no reply has settled. It is dropped at that time (Claim.gone).
@@ -77,9 +76,11 @@ type pendingRelease struct {
 	until time.Time
 }
 
-func newLane(index int, name string, srv Server, m *incarnation, cfg *Config, tried chan<- int) *Lane {
+// New makes a lane, and begins to connect. It sends its index to tried when its first attempt has ended; nil: nobody wants
+// to know. Retire and Close end it.
+func New(index int, name string, srv Server, node Node, cfg *Config, tried chan<- int) *Lane {
 	n := &Lane{
-		Index: index, Name: name, clock: cfg.Clock, host: cfg.Host, node: m, srv: srv, timeout: cfg.NodeTimeout,
+		Index: index, Name: name, clock: cfg.Clock, host: cfg.Host, node: node, srv: srv, timeout: cfg.NodeTimeout,
 		drain: make(chan struct{}), tried: tried, wake: make(chan struct{}, 1), answered: make(chan struct{}),
 		pendingReleases: make(map[string][]pendingRelease),
 		listeners:       make(map[*context.CancelFunc]context.CancelFunc),
@@ -121,11 +122,11 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	if n.retired && (n.ending || q.Op != wire.Release && q.Op != wire.Leave) {
 		return wire.Reply{Status: wire.Unfit, Err: errRetired}, false
 	}
-	if (q.Op == wire.Acquire || q.Op == wire.Extend) && q.By != nil && q.Claim.TTL > wire.Milliseconds(q.By.MaxTTL) {
-		if !n.node.shownSince(now.Add(-maxProbe)) {
-			n.rejoins() // the set may allow it again by now
+	if why, old := n.node.Refuses(q, now); why != nil {
+		if old {
+			n.rejoins()
 		}
-		return wire.Reply{Status: wire.Unfit, Err: tooLongError{q.Claim.TTL, wire.Milliseconds(q.By.MaxTTL)}}, false
+		return wire.Reply{Status: wire.Unfit, Err: why}, false
 	}
 	at := n.at(q.Claim)
 	switch {
@@ -151,7 +152,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 		return wire.Reply{Status: n.down.Status, Err: n.down.Err}, false
 	case silent > n.timeout:
 		return wire.Reply{Status: wire.Timeout, Err: fmt.Errorf("silent for %v", printable.Duration(silent))}, false
-	case at == releasing && q.counts(), at == inFlight && q.Op == wire.Acquire:
+	case at == releasing && q.Counts(), at == inFlight && q.Op == wire.Acquire:
 		// What it asks for would be undone by the release, which the node may carry out later; or is asked for already.
 		return wire.Reply{Status: wire.Expired}, false
 	case q.Op == wire.Acquire:
@@ -164,7 +165,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 			n.put(q.Claim, queued)
 		}
 		return wire.Reply{}, true
-	case q.Op == wire.Inspect || q.Op == wire.Leave || q.asks():
+	case q.Op == wire.Inspect || q.Op == wire.Leave || q.Asks():
 		return wire.Reply{}, true
 	case q.Op == wire.Release || at == absent:
 		return wire.Reply{Status: wire.Expired}, false
@@ -211,7 +212,7 @@ func (n *Lane) up() {
 	n.requeuePending()
 	n.mu.Unlock()
 	if was != nil {
-		n.node.cameUp(down)
+		n.node.Up(down)
 	}
 }
 
@@ -288,15 +289,14 @@ func (n *Lane) fail(err error) {
 		n.answer(q, wire.Reply{Status: status, Err: err})
 	}
 	if news {
-		n.node.wentDown(down)
+		n.node.Down(down)
 	}
 }
 
-// close makes the lane send what it has, and end; retire has come before. A lane that has nothing to send ends at once.
-// After force nothing waits for the server any more. Until the lane has ended it still takes releases: a reply that is
+// Close makes the lane send what it has, and end; Retire has come before. A lane that has nothing to send ends at once.
+// After Force nothing waits for the server any more. Until the lane has ended it still takes releases: a reply that is
 // still to come may be a grant that nobody wants any more.
-func (n *Lane) close() {
-	n.node.close()
+func (n *Lane) Close() {
 	n.mu.Lock()
 	n.draining = true
 	listeners := slices.Collect(maps.Values(n.listeners))
@@ -307,33 +307,25 @@ func (n *Lane) close() {
 	}
 	close(n.drain)
 	if work == 0 {
-		n.force()
+		n.Force()
 	}
 }
 
-func (n *Lane) force() {
+// Force ends the calls to the server that are under way, and lets no later one succeed.
+func (n *Lane) Force() {
 	n.cancel()
 	n.srv.Interrupt()
 }
 
-// Member is the address that the node has in the description of its set; its name, as long as it is not
-// known.
-func (n *Lane) Member() string {
-	if t := n.node.kept(); t.Self != "" {
-		return t.Self
-	}
-	return n.Name
+// Wait waits until the lane has ended, and its connection is closed.
+func (n *Lane) Wait() {
+	n.running.Wait()
+	n.Force()
 }
 
-// Marker is the marker by which the node is known; "": it has shown none.
-func (n *Lane) Marker() string {
-	_, mark := n.node.lostAt()
-	return mark
-}
-
-// retire makes the lane take nothing more but releases and leaves. It reports false if that was so already; otherwise close
+// Retire makes the lane take nothing more but releases and leaves. It reports false if that was so already; otherwise Close
 // must follow.
-func (n *Lane) retire() bool {
+func (n *Lane) Retire() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.retired {
@@ -346,15 +338,16 @@ func (n *Lane) retire() bool {
 	return true
 }
 
-func (n *Lane) isRetired() bool {
+// Retired reports whether the lane has ended, or is about to.
+func (n *Lane) Retired() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.retired
 }
 
-// rejoin makes the writer join the node again, as soon as no reply is owed. A node that is not
+// Rejoin makes the writer join the node again, as soon as no reply is owed. A node that is not
 // connected is joined in any case.
-func (n *Lane) rejoin() {
+func (n *Lane) Rejoin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.rejoins()
@@ -387,14 +380,11 @@ func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMe
 	return n.srv.Subscribe(ctx, channel, ready, onMessage)
 }
 
-// Retired reports whether the lane has ended, or is about to.
-func (n *Lane) Retired() bool { return n.isRetired() }
-
 // Ended reports whether the lane has ended: all its answers have been delivered, and there will be no more.
 func (n *Lane) Ended() bool { return n.ended.Load() }
 
-// weigh is how many requests the lane keeps.
-func (n *Lane) weigh() int {
+// Weigh is how many requests the lane keeps: those that have not left yet, and the releases that it owes.
+func (n *Lane) Weigh() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all := len(n.queue)

@@ -9,14 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A stub is a server that takes a while to answer, and refuses only to acquire what another token
 // holds. For so many batches it does not know the script for what is about an unknown key.
 type stub struct {
-	session Session
 	rtt     time.Duration
 	replies chan []answer
 	batch   []*Request // to be sent: nobody answers it meanwhile
@@ -36,11 +35,7 @@ type answer struct {
 	says wire.Reply
 }
 
-func (s *stub) Connect(context.Context) error {
-	mark := script.Settled("stub", time.Now())
-	s.session.Joined(wire.Mark{Value: mark, Before: mark, Now: time.Now().UnixMicro()}, time.Now())
-	return nil
-}
+func (s *stub) Connect(context.Context) error { return nil }
 
 func (s *stub) Join() error {
 	s.mu.Lock()
@@ -106,26 +101,43 @@ func (s *stub) Receive(batch []*Request, _ time.Duration) ([]*Request, error) {
 	return nil, nil
 }
 
+// An eager node has every request sent, and believes every reply.
+type eager struct{}
+
+func (eager) Refuses(*Request, time.Time) (error, bool)  { return nil, false }
+func (eager) Bind([]*Request, time.Time) (before Before) { return before }
+func (eager) Judge([]*Request, time.Time, Before)        {}
+func (eager) Down(*Failure)                              {}
+func (eager) Up(time.Duration)                           {}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
 // open gives the lane to a stub, and a record of the stub's requests.
 func open(t *testing.T, rtt time.Duration, taken bool) (*Lane, func() []string) {
-	_, n, seen := openSet(t, rtt, taken)
-	return n, seen
-}
-
-func openSet(t *testing.T, rtt time.Duration, taken bool) (*Set, *Lane, func() []string) {
 	var mu sync.Mutex
 	var seen []string
 	tried := make(chan int, 1)
-	set := Open(testConfig(), []string{"stub"}, func(_ int, _ string, s Session) Server {
-		return &stub{session: s, rtt: rtt, replies: make(chan []answer, 10_000), mu: &mu, seen: &seen, taken: taken, unknown: make(map[string]int)}
-	}, tried)
+	srv := &stub{rtt: rtt, replies: make(chan []answer, 10_000), mu: &mu, seen: &seen, taken: taken, unknown: make(map[string]int)}
+	n := New(0, "stub", srv, eager{}, &Config{NodeTimeout: 500 * time.Millisecond, Clock: systemClock{}, Host: sim.Chance{}}, tried)
 	<-tried
-	t.Cleanup(func() { set.Close(time.Second) })
-	return set, set.Lane(0), func() []string {
+	t.Cleanup(func() { ends(n) })
+	return n, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(seen)
 	}
+}
+
+// ends ends a lane, and gives it a second for what it still has to send.
+func ends(n *Lane) {
+	if n.Retire() {
+		n.Close()
+	}
+	limit := time.AfterFunc(time.Second, n.Force)
+	defer limit.Stop()
+	n.Wait()
 }
 
 // claimOf gives a claim to one key.

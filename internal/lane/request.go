@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/redis/go-redis/v9"
 )
 
 // A Request is one step for one claim at one node.
@@ -31,6 +32,12 @@ type Request struct {
 	Mark   string // acquire, inspect: the node's marker if it has not forgotten
 }
 
+// unknown reports whether the server did not know the script, or the marker: it was
+// restarted, or lost its data, or only its scripts.
+func (q *Request) unknown() bool {
+	return q.Reply.Err != nil && (q.Reply.Err == wire.ErrForgot || q.Reply.Err == wire.ErrMoved || q.Reply.Err == wire.ErrNoScripts || redis.HasErrorPrefix(q.Reply.Err, "NOSCRIPT"))
+}
+
 // Ours is the ticket of a refill: the caller has the lock, and puts it on one more node.
 const Ours = -1
 
@@ -54,13 +61,13 @@ func (q *Request) Step() wire.Op {
 	return q.Op
 }
 
-// counts reports whether a grant of it is a vote.
-func (q *Request) counts() bool {
+// Counts reports whether a grant of it is a vote.
+func (q *Request) Counts() bool {
 	return q.Op == wire.Acquire || q.Op == wire.Extend || q.Op == wire.Raise
 }
 
-// asks reports whether it is about no lock.
-func (q *Request) asks() bool {
+// Asks reports whether it is about no lock.
+func (q *Request) Asks() bool {
 	return q.Op == wire.Choose || q.Op == wire.Merge
 }
 
@@ -85,7 +92,7 @@ func (q *Request) ReadNative(a *wire.NativeAnswer) {
 // Read takes the reply of the step's script.
 func (q *Request) Read(value any, err error) {
 	q.Reply = wire.Parse(q.Op, value, err)
-	if q.asks() {
+	if q.Asks() {
 		q.Said = value
 		return
 	}
@@ -135,7 +142,7 @@ type Claim struct {
 
 	Broken int64 // a release is a break (wire.Break), and the node notes it for so many milliseconds; 0: it is none
 
-	// The proposed fence, the same at all nodes, 0 for a shared lock (incarnation.floor); and
+	// The proposed fence, the same at all nodes, 0 for a shared lock (vote.Node); and
 	// the fence that the lock got, which is set before the raise, if there is one.
 	Proposal, Fence int64
 	Ahead           time.Duration // by how much the fence may be ahead of the time

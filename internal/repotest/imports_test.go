@@ -67,10 +67,12 @@ func TestImports(t *testing.T) {
 // layers lists, for each package of the library, the packages of this module that it may import. A package
 // without a line may import none.
 var layers = map[string]string{
-	"":                       "aside dial facts lane nodeurl printable redisnode renew replace script sim waitlist wire",
+	"":                       "aside dial facts lane nodeurl printable redisnode renew replace script set sim vote waitlist wire",
 	"internal/dial":          "facts",
-	"internal/waitlist":      "lane script sim wire",
+	"internal/waitlist":      "lane script set sim wire",
 	"internal/redisnode":     "facts lane resp script wire",
+	"internal/set":           "lane sim vote wire",
+	"internal/vote":          "lane printable wire",
 	"internal/lane":          "printable sim wire",
 	"internal/renew":         "sim",
 	"internal/replace":       "lane sim",

@@ -46,7 +46,7 @@ func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Durati
 	jitter := host.Jitter()
 	if votes := r.votesIn(); votes > 0 || !r.Held {
 		// At least once in a TTL it looks at the nodes' clocks. Over a longer time, their speed excuses no
-		// more than over a TTL (package lane): a clock that is as fast as the drift allows would seem to
+		// more than over a TTL (package vote): a clock that is as fast as the drift allows would seem to
 		// have been set at each look, and the node would never have a vote again.
 		return max(min(votes, ttl), Backoff(try, ttl, jitter))
 	}

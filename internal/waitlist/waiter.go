@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -25,7 +26,7 @@ type Waiter struct {
 	wake    chan struct{} // gets a value when another attempt may be enough
 
 	mu    sync.Mutex  // protects what follows
-	view  *lane.View  // of the last attempt
+	view  *set.View   // of the last attempt
 	nodes []nodeState // by the place of the node among the members of the view
 	try   int64       // how many attempts it has made
 	claim *lane.Claim // of the last one

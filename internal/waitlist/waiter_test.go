@@ -11,8 +11,10 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -72,12 +74,16 @@ func waiting(t *testing.T, n int) *List {
 		names = append(names, fmt.Sprint("node", i))
 	}
 	const ttl = 10 * time.Second
-	cfg := lane.Config{
-		TTL: ttl, MaxTTL: ttl, DriftOf: func(ttl time.Duration) time.Duration { return ttl / 100 }, NodeTimeout: time.Second,
-		Quorum: n/2 + 1, Quarantine: ttl + ttl/100, MaxNodeSkew: time.Second, Clock: clock{}, Host: sim.Chance{}, Events: events{},
+	cfg := set.Config{
+		Config: vote.Config{
+			Config: lane.Config{NodeTimeout: time.Second, Clock: clock{}, Host: sim.Chance{}},
+			TTL:    ttl, MaxTTL: ttl, DriftOf: func(ttl time.Duration) time.Duration { return ttl / 100 },
+			Quarantine: ttl + ttl/100, MaxNodeSkew: time.Second,
+		},
+		Quorum: n/2 + 1, Events: events{},
 	}
 	tried := make(chan int, n)
-	lanes := lane.Open(cfg, names, func(_ int, name string, s lane.Session) lane.Server {
+	lanes := set.Open(cfg, names, func(_ int, name string, s lane.Session) lane.Server {
 		return &node{s, script.Settled(name, time.Now())}
 	}, tried)
 	for range n {

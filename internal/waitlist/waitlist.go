@@ -40,6 +40,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -60,7 +61,7 @@ func Lease(ttl time.Duration) time.Duration { return 3 * Heartbeat(ttl) }
 
 // A Config says what a List works with. All fields are set.
 type Config struct {
-	Lanes       *lane.Set
+	Lanes       *set.Set
 	NodeTimeout time.Duration
 	Clock       lane.Clock
 	Host        sim.Host

@@ -12,7 +12,7 @@ import "time"
 // try to reach it every second, and it may be in quarantine then.
 //
 // To a client that has not looked for a while, a fast clock looks like one that was set (see quartz
-// in clocks.go of package lane): it may wait for the quarantine of nodes that are well, and is in
+// in clocks.go of package vote): it may wait for the quarantine of nodes that are well, and is in
 // no queue meanwhile.
 func (p *Plan) boundWaiting(clients int) {
 	s, r := p.Scenario, &p.Run

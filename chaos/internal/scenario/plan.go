@@ -170,7 +170,7 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 // drawClocks draws how fast the nodes' clocks run, and how far the clients' clocks are off.
 func (p *Plan) drawClocks(rng *rand.Rand, nodes, clients int) {
 	p.Rates = make([]float64, nodes)
-	// A client that is alone looks at the clocks too seldom for that. See quartz in clocks.go of package lane.
+	// A client that is alone looks at the clocks too seldom for that. See quartz in clocks.go of package vote.
 	if p.Scenario.Fast && clients > 1 {
 		for i := range p.Rates {
 			p.Rates[i] = 0.0099 * min(1, 2*rng.Float64())

@@ -1,11 +1,11 @@
-package lane
+package vote
 
 import (
 	"slices"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/wire"
-	"github.com/redis/go-redis/v9"
 )
 
 // longAgo is a time that all nodes' clocks are past. A node whose clock is far off has no vote,
@@ -15,44 +15,38 @@ import (
 // acquire.go). Its answer shows its marker, as a grant does, and so what the node keeps (mayTell).
 const longAgo = 1
 
-// A bound is what was known of the node when a batch left. A grant counts if the node had a vote before it was asked, and
-// still has one after what its replies say of its clock.
-type bound struct {
-	mark string        // its marker
-	kept wire.Told     // what it keeps
-	rest time.Duration // for how long it has no vote
-	off  time.Duration // by how much its clock is off; 0: by no more than it may be
-}
-
-// bind completes the requests of a batch that is about to leave.
-func (m *incarnation) bind(batch []*Request, now time.Time) (b bound) {
+// Bind completes the requests of a batch that is about to leave (lane.Node).
+func (m *Node) Bind(batch []*lane.Request, now time.Time) (b lane.Before) {
 	m.mu.Lock()
-	b.mark, b.kept, b.rest = m.mark, m.told, m.rest(now)
+	b.Mark, b.Kept, b.Rest = m.mark, m.told, m.rest(now)
 	floor := m.floor()
 	m.mu.Unlock()
-	b.off = m.clocks.skew(&m.clock, now)
+	b.Off = m.group.skew(&m.clock, now)
 	for _, q := range batch {
-		if q.Mark = b.mark; b.mark == "" && m.marked() {
+		if q.Mark = b.Mark; b.Mark == "" && m.Marked() {
 			q.Mark = "?" // "" would mean not to compare, and "?" is unlike any marker
 		}
 		switch q.Step() {
 		case wire.Plain, wire.Acquire:
-			if q.Latest = m.clocks.latest(&m.clock, q.Deadline); b.off != 0 {
+			if q.Latest = m.group.latest(&m.clock, q.Deadline); b.Off != 0 {
 				q.Latest = longAgo
 			}
 			if q.Number = q.Claim.Proposal; q.Number == 0 {
 				q.Number = floor
 			}
 		case wire.Yield:
-			q.Latest = m.clocks.latest(&m.clock, q.Claim.RetryBy)
+			q.Latest = m.group.latest(&m.clock, q.Claim.RetryBy)
 		}
 	}
 	return b
 }
 
-// judge decides what the replies of a batch are worth, by what was known when it left and by what is known now.
-func (m *incarnation) judge(f *flight) {
-	batch, sent, mark, kept, before, off := f.batch, f.sent, f.mark, f.kept, f.rest, f.off
+// Judge changes the replies of a batch that left at sent to what they are worth, by what was known when it left and by what
+// is known now: a grant counts if the node had a vote before it was asked, and still has one after what its replies say of
+// its clock. Vouched: the node has shown its marker. Again: what the node keeps may have changed since, so it is to be joined
+// again.
+func (m *Node) Judge(batch []*lane.Request, sent time.Time, b lane.Before) (vouched, again bool) {
+	mark, kept, before, off := b.Mark, b.Kept, b.Rest, b.Off
 	now := m.Now()
 	seen := int64(0) // what needs no script shares one look at the clock
 	for _, q := range batch {
@@ -68,16 +62,12 @@ func (m *incarnation) judge(f *flight) {
 		why = m.reason(now)
 	}
 	m.mu.Unlock()
-	middle := m.clocks.middle(now)
-	if slices.ContainsFunc(batch, func(q *Request) bool {
+	middle := m.group.Middle(now)
+	if vouched = slices.ContainsFunc(batch, func(q *lane.Request) bool {
 		return (q.Reply.Status == wire.Granted || q.Reply.Status == wire.Late) && q.Reply.Mark != "" && q.Reply.Mark == mark
-	}) {
-		m.vouched(sent)
-		if m.set.lacks() {
-			m.set.look()
-		}
+	}); vouched {
+		m.Vouched(sent)
 	}
-	again := false
 	for _, q := range batch {
 		r := &q.Reply
 		// A node that keeps none may have been told one since, by a client of a set that was made anew: of the first
@@ -86,7 +76,7 @@ func (m *incarnation) judge(f *flight) {
 		again = again || kept.Description == nil && q.By != nil && !q.Open && (refused || r.Status == wire.Granted)
 		// A refusal does not show the marker. A client that only waits must hear of each change of the set, as long as most
 		// of the members that it knows are alive: from one change to the next one it takes a quarantine.
-		again = again || refused && m.marked() && !m.shownSince(sent.Add(-m.set.quarantine()/2))
+		again = again || refused && m.Marked() && !m.ShownSince(sent.Add(-m.group.Quarantine()/2))
 		switch {
 		case q.Open:
 		case r.Status == wire.Void:
@@ -95,15 +85,15 @@ func (m *incarnation) judge(f *flight) {
 			}
 		case q.Op == wire.Release:
 			r.NoVote = after > 0 || skew != 0
-		case r.Status == wire.Granted && q.counts() && m.unlike(kept, q.By) != nil:
+		case r.Status == wire.Granted && q.Counts() && m.unlike(kept, q.By) != nil:
 			r.Status, r.Err = wire.Unfit, m.unlike(kept, q.By)
-		case r.Status == wire.Granted && q.Op == wire.Extend && !q.stays():
+		case r.Status == wire.Granted && q.Op == wire.Extend && !stays(q):
 			r.Status, r.Err = wire.Unfit, wire.ErrMoved
 		case r.Status == wire.Late && off != 0:
-			r.Status, r.Err = wire.Unfit, skewError{off, m.cfg.MaxNodeSkew}
+			r.Status, r.Err = wire.Unfit, SkewError{off, m.cfg.MaxNodeSkew}
 		case r.Status == wire.Late && after > 0: // late because the node's clock was set
 			r.Err = why
-		case q.Op == wire.Extend || q.Op == wire.Leave || q.asks() || r.Status != wire.Granted && r.Status != wire.Held && r.Status != wire.Reserved:
+		case q.Op == wire.Extend || q.Op == wire.Leave || q.Asks() || r.Status != wire.Granted && r.Status != wire.Held && r.Status != wire.Reserved:
 		case q.Op == wire.Inspect && r.Mark != mark:
 			*r = wire.Reply{Status: wire.Quarantined, Err: wire.ErrForgot}
 		case before > 0 || after > 0:
@@ -111,7 +101,7 @@ func (m *incarnation) judge(f *flight) {
 			// holder that it names may have no more than a grant like this one.
 			r.Status, r.Rest, r.Err = wire.Quarantined, after, why
 		case skew != 0:
-			r.Status, r.Err = wire.Unfit, skewError{skew, m.cfg.MaxNodeSkew}
+			r.Status, r.Err = wire.Unfit, SkewError{skew, m.cfg.MaxNodeSkew}
 		case q.Op == wire.Inspect && q.By != nil && m.unlike(kept, q.By) != nil:
 			r.Status, r.Err = wire.Unfit, m.unlike(kept, q.By)
 		case q.Op == wire.Inspect:
@@ -122,9 +112,19 @@ func (m *incarnation) judge(f *flight) {
 			}
 		}
 	}
-	if again {
-		m.set.again(m)
+	return vouched, again
+}
+
+// retell is after how long a refusal of long TTLs may be old.
+const retell = time.Second
+
+// Refuses says why a request need not be sent (lane.Node): a lock that lives for longer than the description allows by which
+// it would count. The set may allow it by now.
+func (m *Node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
+	if q.Op != wire.Acquire && q.Op != wire.Extend || q.By == nil || q.Claim.TTL <= wire.Milliseconds(q.By.MaxTTL) {
+		return nil, false
 	}
+	return tooLongError{q.Claim.TTL, wire.Milliseconds(q.By.MaxTTL)}, !m.ShownSince(now.Add(-retell))
 }
 
 // stays reports whether the marker that the node had after an extension is of the description by which that
@@ -132,16 +132,10 @@ func (m *incarnation) judge(f *flight) {
 // for a lock outlives what a node may forget of others. But it must not count when the node serves
 // another description: two changes later, others may have a quorum without a node in common (EXTEND_EPOCH
 // in docs/model).
-func (q *Request) stays() bool {
+func stays(q *lane.Request) bool {
 	if q.By == nil {
 		return true
 	}
 	mark, ok := wire.ParseMarker(q.Shown)
 	return ok && mark.Epoch == q.By.Epoch
-}
-
-// unknown reports whether the server did not know the script, or the marker: it was
-// restarted, or lost its data, or only its scripts.
-func (q *Request) unknown() bool {
-	return q.Reply.Err != nil && (q.Reply.Err == wire.ErrForgot || q.Reply.Err == wire.ErrMoved || q.Reply.Err == wire.ErrNoScripts || redis.HasErrorPrefix(q.Reply.Err, "NOSCRIPT"))
 }

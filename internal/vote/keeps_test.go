@@ -1,9 +1,10 @@
-package lane
+package vote
 
 import (
 	"slices"
 	"testing"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -43,10 +44,10 @@ func TestVotesByDescription(t *testing.T) {
 	} {
 		cfg := testConfig()
 		cfg.Described = true
-		m := testIncarnation(&cfg)
-		m.keeps(tt.keeps, wire.Marker{})
+		m := testNode(&cfg)
+		m.Keep(tt.keeps, wire.Marker{})
 		for _, step := range append(slices.Clone(steps), wire.Release, wire.Inspect) {
-			q := &Request{Op: step, Claim: &Claim{}, By: tt.by}
+			q := &lane.Request{Op: step, Claim: &lane.Claim{}, By: tt.by}
 			m.answers(q, wire.Reply{Status: wire.Granted}, tt.shown)
 			want := !slices.Contains(steps, step) || slices.Contains(tt.want, step)
 			if step == wire.Inspect {
@@ -57,13 +58,13 @@ func TestVotesByDescription(t *testing.T) {
 			}
 		}
 		// A refusal says what it says, whatever the node keeps: it gives no lock away.
-		q := &Request{Op: wire.Extend, Claim: &Claim{}, By: tt.by}
+		q := &lane.Request{Op: wire.Extend, Claim: &lane.Claim{}, By: tt.by}
 		if m.answers(q, wire.Reply{Status: wire.Expired}, tt.shown); q.Reply.Status != wire.Expired {
 			t.Errorf("%s: %v", tt.name, q.Reply.Status)
 		}
 		// Nor does the description matter to a client that has turned the quarantine off.
 		cfg.Described = false
-		q = &Request{Op: wire.Extend, Claim: &Claim{}}
+		q = &lane.Request{Op: wire.Extend, Claim: &lane.Claim{}}
 		if m.answers(q, wire.Reply{Status: wire.Granted}, ""); q.Reply.Status != wire.Granted {
 			t.Errorf("%s, without a description: %v", tt.name, q.Reply.Status)
 		}
@@ -73,7 +74,7 @@ func TestVotesByDescription(t *testing.T) {
 // TestKeepsWhatWasSaidLast: a node keeps what it has said last, and is the member that it has ever said it is.
 func TestKeepsWhatWasSaidLast(t *testing.T) {
 	cfg := testConfig()
-	m := testIncarnation(&cfg)
+	m := testNode(&cfg)
 	mark := func(born int64) wire.Marker { return wire.Marker{RunID: "me", Born: born} }
 	told := func(epoch int64) wire.Told {
 		return wire.Told{Self: "a:1", Description: &wire.Description{MaxTTL: 10_000, Epoch: epoch, Set: "s", Members: []string{"a:1"}}}
@@ -90,36 +91,12 @@ func TestKeepsWhatWasSaidLast(t *testing.T) {
 		if tt.want == 0 { // the marker that is known is still the one before
 			m.known = mark(tt.born - 1)
 		}
-		m.keeps(tt.told, mark(tt.born))
-		if got := m.kept().At(); got != tt.want || m.member("s") != "a:1" && got > 0 {
+		m.Keep(tt.told, mark(tt.born))
+		if got := m.Kept().At(); got != tt.want || m.Member("s") != "a:1" && got > 0 {
 			t.Errorf("epoch %d, born at %d: it keeps %d, want %d", tt.told.At(), tt.born, got, tt.want)
 		}
 	}
-	if m.member("s") != "a:1" || m.member("t") != "" {
-		t.Errorf("it was member %q", m.member("s"))
-	}
-}
-
-// TestKeep: what a change waits for is that nodes keep its description, or one that follows it; and not just one of a
-// later epoch.
-func TestKeep(t *testing.T) {
-	first := &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "s", Members: []string{"a:1"}}
-	second := first.Next()
-	third, wrong := second.Next(), second.Next()
-	wrong.Past = nil
-	cfg := testConfig()
-	for _, tt := range []struct {
-		name  string
-		keeps *wire.Description
-		want  int
-	}{
-		{"none", nil, 0}, {"the one before", first, 0}, {"it", second, 1}, {"the next one", third, 1}, {"the one after that", third.Next(), 1},
-		{"another one of the next epoch", wrong, 0}, {"what follows that", wrong.Next(), 0},
-	} {
-		m := testIncarnation(&cfg)
-		m.keeps(wire.Told{Self: "a:1", Description: tt.keeps}, wire.Marker{})
-		if got := new(Set).keep([]*Lane{{node: m}}, second); got != tt.want {
-			t.Errorf("a node keeps %s: %d keep the second one, want %d", tt.name, got, tt.want)
-		}
+	if m.Member("s") != "a:1" || m.Member("t") != "" {
+		t.Errorf("it was member %q", m.Member("s"))
 	}
 }

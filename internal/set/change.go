@@ -1,4 +1,4 @@
-package lane
+package set
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -33,36 +34,36 @@ import (
 // A Progress is told what a change waits for, and for how long at most; 0: until it happens.
 type Progress func(what string, most time.Duration)
 
-// Consider makes a lane to a node that is no member, to see whether it can become one. Change must follow. A
+// candidate makes a lane to a node that is no member, to see whether it can become one. decided must follow. A
 // node that was a member before, and keeps the description that says so, is not retired meanwhile (gone).
-func (s *Set) Consider(name string) *Lane {
+func (s *Set) candidate(name string) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lanes := s.lasting()
-	i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == name && !n.isRetired() })
+	i := slices.IndexFunc(lanes, func(n *node) bool { return n.Name == name && !n.Retired() })
 	if i < 0 {
 		i = len(lanes)
-		s.addLane(&lanes, name)
-		s.lanes.Store(&lanes)
+		s.addNode(&lanes, name)
+		s.nodes.Store(&lanes)
 	}
 	lanes[i].considered++
 	return lanes[i]
 }
 
 // decided ends the lane to a node that was considered and has not become a member.
-func (s *Set) decided(n *Lane) {
+func (s *Set) decided(n *node) {
 	s.mu.Lock()
 	n.considered--
-	ends := n.considered == 0 && n.Index >= len(s.given) && !slices.Contains(s.View().Lanes, n) && n.retire()
+	ends := n.considered == 0 && n.Index >= len(s.given) && !slices.Contains(s.View().nodes, n) && n.Retire()
 	s.mu.Unlock()
 	if ends {
-		n.close()
+		n.end()
 	}
 }
 
-// addLane makes one more lane. Under the mutex.
-func (s *Set) addLane(lanes *[]*Lane, name string) *Lane {
-	n := s.newLane(name, nil)
+// addNode makes one more lane. Under the mutex.
+func (s *Set) addNode(lanes *[]*node, name string) *node {
+	n := s.newNode(name, nil)
 	*lanes = append(*lanes, n)
 	return n
 }
@@ -78,15 +79,17 @@ func (s *Set) Known() *wire.Description {
 var ErrOvertaken = errors.New("another change of the set came first")
 
 // Change has the members of a view choose the description d, which follows theirs, and returns when it is in
-// force: a majority of the members before keeps it, and so does a quorum of those that there are then. Comes
-// is the node that comes; nil: none does. Over: the operator declares that no lock lives for longer than d allows.
+// force: a majority of the members before keeps it, and so does a quorum of those that there are then. Add
+// is the address of the node that comes; empty: none does. Over: the operator declares that no lock lives for longer than d allows.
 // Plan: nothing is changed, and Change waits for nothing but the answer of the node that comes; it tells what it would
 // wait for.
-func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *Lane, over, plan bool, tell Progress) error {
+func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add string, over, plan bool, tell Progress) error {
 	w := &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(time.Hour), key: s.cfg.Host.Token(), plan: plan}
 	w.timer.Stop()
 	defer w.stop()
-	if comes != nil {
+	var comes *node
+	if add != "" {
+		comes = s.candidate(add)
 		defer s.decided(comes)
 		if err := s.fit(w, comes, tell); err != nil {
 			return err
@@ -128,12 +131,12 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 //
 // The time of the proposal is that of now: so no other operator has made the same description, and had the node note that,
 // since this one was chosen.
-func (s *Set) comes(w *wait, n *Lane, d *wire.Description, tell Progress) error {
+func (s *Set) comes(w *wait, n *node, d *wire.Description, tell Progress) error {
 	if err := s.fit(w, n, tell); err != nil { // it may have gone in the meantime
 		return err
 	}
 	d.Since = s.cfg.Clock.Now().UnixMilli()
-	_, err := s.ask(w, &View{Lanes: []*Lane{n}}, wire.Choose, []string{strconv.FormatInt(d.Epoch, 10), "", d.Text(), d.Set, "comes"})
+	_, err := s.ask(w, &View{nodes: []*node{n}}, wire.Choose, []string{strconv.FormatInt(d.Epoch, 10), "", d.Text(), d.Set, "comes"})
 	return err
 }
 
@@ -157,22 +160,22 @@ func (s *Set) until(w *wait, so func() bool) error {
 const soon = 5
 
 // fit waits until a node may become a member.
-func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
+func (s *Set) fit(w *wait, n *node, tell Progress) error {
 	for tries := 0; !w.over; {
 		if away := n.Away(); away != nil && (away.Status == wire.Unfit || tries >= soon) {
 			return fmt.Errorf("node %s: %w", n.Name, away.Err)
 		}
-		switch t, known := n.node.kept(), s.Known(); {
-		case n.node.alias.Load().isCopy():
-			return fmt.Errorf("node %s: %w", n.Name, copyError{n.node.alias.Load().self})
+		switch t, known := n.vote.Kept(), s.Known(); {
+		case n.vote.CopyOf() != "":
+			return fmt.Errorf("node %s: %w", n.Name, vote.CopyError{Of: n.vote.CopyOf()})
 		case t.Description == nil:
 		case t.Set != known.Set:
-			return fmt.Errorf("node %s: %w", n.Name, foreignError{t})
+			return fmt.Errorf("node %s: %w", n.Name, vote.ForeignError{Kept: t})
 		case t.Self != n.Name && known.Has(t.Self):
-			return fmt.Errorf("node %s: %w", n.Name, copyError{t.Self})
+			return fmt.Errorf("node %s: %w", n.Name, vote.CopyError{Of: t.Self})
 		}
-		switch rest, why := n.node.suspended(); {
-		case !n.node.hasMet():
+		switch rest, why := n.vote.Suspended(); {
+		case !n.vote.HasMet():
 			if tries++; tries == soon {
 				tell(fmt.Sprintf("node %s to answer", n.Name), 0)
 			}
@@ -183,8 +186,8 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 				return nil
 			}
 			w.pause(rest + time.Millisecond)
-		case n.node.skewed() != 0:
-			return fmt.Errorf("node %s: %w", n.Name, skewError{n.node.skewed(), s.cfg.MaxNodeSkew})
+		case n.vote.Skewed() != 0:
+			return fmt.Errorf("node %s: %w", n.Name, vote.SkewError{Skew: n.vote.Skewed(), Limit: s.cfg.MaxNodeSkew})
 		default:
 			return nil
 		}
@@ -212,14 +215,14 @@ func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell P
 	}
 	if alikeButTTL(next, d) {
 		if next.MaxTTL > d.MaxTTL {
-			return s.untilKept(w, v.Lanes, d, len(v.Lanes), fmt.Sprintf("all %d members to keep the description by which quarantines outlast %v", len(v.Lanes), d.Longest()), tell)
+			return s.untilKept(w, v.nodes, d, len(v.nodes), fmt.Sprintf("all %d members to keep the description by which quarantines outlast %v", len(v.nodes), d.Longest()), tell)
 		}
 		if over || next.Longest() >= d.Longest() {
 			return nil
 		}
 		what = fmt.Sprintf("the locks to be over that may live for longer than %v", next.Longest())
 	}
-	rest := s.quarantine()
+	rest := s.group.Quarantine()
 	tell(what, rest)
 	if w.plan {
 		return nil
@@ -236,7 +239,7 @@ func alikeButTTL(d, o *wire.Description) bool {
 }
 
 // untilKept waits until so many nodes keep a description, or a later one.
-func (s *Set) untilKept(w *wait, lanes []*Lane, d *wire.Description, need int, what string, tell Progress) error {
+func (s *Set) untilKept(w *wait, lanes []*node, d *wire.Description, need int, what string, tell Progress) error {
 	if s.keep(lanes, d) >= need {
 		return nil
 	}
@@ -247,33 +250,33 @@ func (s *Set) untilKept(w *wait, lanes []*Lane, d *wire.Description, need int, w
 }
 
 // former gives the lanes to the members before.
-func (s *Set) former(d *wire.Description) (lanes []*Lane) {
+func (s *Set) former(d *wire.Description) (lanes []*node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.lasting()
 	for _, member := range d.Former {
 		// A node that has become a member again has another lane now than when it was one before.
-		is := func(n *Lane) bool { return n.node.member(d.Set) == member || n.Name == member }
-		i := slices.IndexFunc(all, func(n *Lane) bool { return is(n) && !n.isRetired() })
+		is := func(n *node) bool { return n.vote.Member(d.Set) == member || n.Name == member }
+		i := slices.IndexFunc(all, func(n *node) bool { return is(n) && !n.Retired() })
 		if i < 0 {
 			i = slices.IndexFunc(all, is)
 		}
 		if i < 0 {
 			i = len(all)
-			s.addLane(&all, member)
+			s.addNode(&all, member)
 		}
 		all[i].epoch = max(all[i].epoch, d.Epoch-1)
 		lanes = append(lanes, all[i])
 	}
-	s.lanes.Store(&all)
+	s.nodes.Store(&all)
 	return lanes
 }
 
 // keep counts the nodes that keep a description, or a later one that has it in its past. Another one of a later epoch
 // may be what one node keeps that is wrong: it does not show that the node has ever had this one.
-func (s *Set) keep(lanes []*Lane, d *wire.Description) (n int) {
+func (s *Set) keep(lanes []*node, d *wire.Description) (n int) {
 	for _, l := range lanes {
-		if l.node.kept().Follows(d) {
+		if l.vote.Kept().Follows(d) {
 			n++
 		}
 	}
@@ -288,7 +291,7 @@ func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 	s.mu.Unlock()
 	d := now.Description
 	ready := func() bool {
-		return s.keep(before.Lanes, d) > len(before.Lanes)/2 && s.keep(now.Lanes, d) >= now.Quorum
+		return s.keep(before.nodes, d) > len(before.nodes)/2 && s.keep(now.nodes, d) >= now.Quorum
 	}
 	if !ready() {
 		tell("a majority of the members to keep the new description", 0)
@@ -298,7 +301,7 @@ func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 	}
 	rest := w.until(s.cfg.NodeTimeout)
 	defer rest.stop()
-	_ = s.until(rest, func() bool { return s.keep(now.Lanes, d) == len(now.Lanes) })
+	_ = s.until(rest, func() bool { return s.keep(now.nodes, d) == len(now.nodes) })
 	return nil
 }
 
@@ -331,8 +334,8 @@ func (s *Set) merge(w *wait, v *View) error {
 			}
 		}
 	}
-	middle := s.clocks.middle(s.cfg.Clock.Now())
-	ahead := func(number int64) bool { return s.clocks.beyond(number, middle) > 0 }
+	middle := s.group.Middle(s.cfg.Clock.Now())
+	ahead := func(number int64) bool { return s.group.Beyond(number, middle) > 0 }
 	args := []string{""}
 	for i, table := range tables {
 		for _, bucket := range slices.Sorted(maps.Keys(table)) {
@@ -355,7 +358,7 @@ func (s *Set) merge(w *wait, v *View) error {
 
 // ask gives what the members answer: a majority of them at least.
 func (s *Set) ask(w *wait, v *View, op wire.Op, args []string) (said []any, err error) {
-	need := len(v.Lanes)/2 + 1
+	need := len(v.nodes)/2 + 1
 	for !w.over {
 		p := s.poll(w, v, op, args, 0, func(p *poll) bool { return false })
 		if len(p.said) >= need {

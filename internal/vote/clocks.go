@@ -1,9 +1,10 @@
-package lane
+package vote
 
 import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/printable"
@@ -75,13 +76,13 @@ func (a *tolerance) slack(since time.Duration) time.Duration {
 	return time.Duration(max(a.speed*float64(min(since, a.short)), quartz*float64(since)))
 }
 
-// toleranceOf divides the drift of a lock, less a millisecond: half is for speed, and a
+// tolerance divides the drift of a lock, less a millisecond: half is for speed, and a
 // quarter for steps, since the same amount may be forgiven during the lock's life. By default
 // each lock has its own drift: speed gets the part that grows with the TTL, and steps get
 // half a millisecond. A given drift is the same for the shortest lock and the longest, so its
 // half is for the life of the longest that the set allows. If it leaves less than clocks need that are never set,
 // the minimum of quartz and resolution is excused all the same.
-func (cfg *Config) toleranceOf(longest time.Duration) tolerance {
+func (cfg *Config) tolerance(longest time.Duration) tolerance {
 	if cfg.Drift == 0 {
 		return tolerance{speed: 0.01, short: cfg.TTL, longest: longest, steps: resolution}
 	}
@@ -135,12 +136,15 @@ func (k *offsetEstimate) sample(sent, now, t time.Time, allow tolerance) (step t
 	return step
 }
 
-// clocks judges the estimates of all nodes of a Locker (incarnation.clock): it has those of the members.
-type clocks struct {
-	allow   tolerance
-	maxSkew time.Duration
+// A Group is what the nodes of a set have in common, as one client sees it: the middle of their clocks, for how long a
+// quarantine lasts, and by which description the program cannot count.
+type Group struct {
+	cfg        *Config
+	quarantine atomic.Int64
+	unusable   atomic.Pointer[wire.Description]
 
-	mu      sync.Mutex   // protects what follows, and all estimates
+	mu      sync.Mutex   // protects what follows, and the estimates of all nodes' clocks
+	allow   tolerance    // what is excused
 	told    time.Time    // when alike last said that it is the client's own clock
 	members []*nodeClock // whose clocks make the median
 }
@@ -151,32 +155,51 @@ type nodeClock struct {
 	lastStep clockStep
 }
 
-func newClocks(cfg *Config) *clocks {
-	return &clocks{allow: cfg.toleranceOf(cfg.MaxTTL), maxSkew: cfg.MaxNodeSkew}
+// NewGroup makes a group without members.
+func NewGroup(cfg *Config) *Group {
+	g := &Group{cfg: cfg}
+	g.Bound(cfg.MaxTTL)
+	return g
 }
 
-// tolerate changes what is excused.
-func (c *clocks) tolerate(allow tolerance) {
-	c.mu.Lock()
-	c.allow = allow
-	c.mu.Unlock()
+// Bound makes all quarantines outlast locks with this TTL. It gives the length of a quarantine before, and now.
+func (g *Group) Bound(longest time.Duration) (before, now time.Duration) {
+	g.mu.Lock()
+	g.allow = g.cfg.tolerance(longest)
+	g.mu.Unlock()
+	now = max(g.cfg.Quarantine, longest+g.cfg.DriftOf(longest))
+	return time.Duration(g.quarantine.Swap(int64(now))), now
 }
 
-// elect has the clocks of these nodes make the median.
-func (c *clocks) elect(members []*nodeClock) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.members = members
+// Quarantine is for how long a node has no vote after it may have forgotten something: for longer than any lock lives by the
+// description that the client knows (wire.Description.Longest).
+func (g *Group) Quarantine() time.Duration { return time.Duration(g.quarantine.Load()) }
+
+// Refuse has nothing count by a description.
+func (g *Group) Refuse(d *wire.Description) { g.unusable.Store(d) }
+
+// usable reports whether the program may count by a description.
+func (g *Group) usable(d *wire.Description) bool { return d == nil || g.unusable.Load() != d }
+
+// Elect has the clocks of these nodes make the median.
+func (g *Group) Elect(members []*Node) {
+	clocks := make([]*nodeClock, len(members))
+	for i, m := range members {
+		clocks[i] = &m.clock
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.members = clocks
 }
 
 // sample is offsetEstimate.sample for a node. It also gives how far the node is from the
 // median of the nodes' clocks, if that is more than MaxNodeSkew. known is false if the median
 // is not known.
-func (c *clocks) sample(k *nodeClock, sent, now, t time.Time) (step, skew time.Duration, known bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	step = k.sample(sent, now, t, c.allow)
-	skew, known = c.off(k, now)
+func (g *Group) sample(k *nodeClock, sent, now, t time.Time) (step, skew time.Duration, known bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	step = k.sample(sent, now, t, g.allow)
+	skew, known = g.off(k, now)
 	return step, skew, known
 }
 
@@ -191,53 +214,53 @@ type clockStep struct {
 // them. It does so once for all of them. If a node is the only member, nothing tells one clock from the
 // other. Nothing depends on it but what people are told: if the clocks of nodes really are set forward
 // together (they share a host), the nodes have all dropped locks early.
-func (c *clocks) alike(k *nodeClock, now time.Time, by, within time.Duration) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (g *Group) alike(k *nodeClock, now time.Time, by, within time.Duration) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	k.lastStep = clockStep{now, by}
 	same := 0
-	for _, member := range c.members {
+	for _, member := range g.members {
 		if s := member.lastStep; !s.at.IsZero() && now.Sub(s.at) <= within && (s.by-by).Abs() <= by.Abs()/4 {
 			same++
 		}
 	}
-	if len(c.members) < 2 || same <= len(c.members)/2 || !c.told.IsZero() && now.Sub(c.told) <= within {
+	if len(g.members) < 2 || same <= len(g.members)/2 || !g.told.IsZero() && now.Sub(g.told) <= within {
 		return false
 	}
-	c.told = now
+	g.told = now
 	return true
 }
 
 // skew is how far a node is from the median at an instant, by what is known now about all of
 // them, if that is more than MaxNodeSkew.
-func (c *clocks) skew(k *nodeClock, now time.Time) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	skew, _ := c.off(k, now)
+func (g *Group) skew(k *nodeClock, now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	skew, _ := g.off(k, now)
 	return skew
 }
 
 // off gives the skew, and whether the median is known. Under the mutex.
-func (c *clocks) off(k *nodeClock, now time.Time) (skew time.Duration, known bool) {
-	if c.maxSkew <= 0 || k.at.IsZero() {
-		return 0, c.maxSkew <= 0
+func (g *Group) off(k *nodeClock, now time.Time) (skew time.Duration, known bool) {
+	if g.cfg.MaxNodeSkew <= 0 || k.at.IsZero() {
+		return 0, g.cfg.MaxNodeSkew <= 0
 	}
-	low, up, known := c.median(now)
-	slack := c.uncertainty(&k.offsetEstimate, now)
+	low, up, known := g.median(now)
+	slack := g.uncertainty(&k.offsetEstimate, now)
 	switch {
 	case !known:
-	case k.low-slack-up > c.maxSkew:
+	case k.low-slack-up > g.cfg.MaxNodeSkew:
 		skew = k.low - slack - up
-	case low-k.up-slack > c.maxSkew:
+	case low-k.up-slack > g.cfg.MaxNodeSkew:
 		skew = k.up + slack - low
 	}
 	return skew, known
 }
 
 // uncertainty is by how much a node's clock may have moved away from its last sample.
-func (c *clocks) uncertainty(k *offsetEstimate, now time.Time) time.Duration {
+func (g *Group) uncertainty(k *offsetEstimate, now time.Time) time.Duration {
 	since := now.Sub(k.at)
-	return c.allow.slack(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
+	return g.allow.slack(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
 }
 
 // median is the lower median of how far the clocks are ahead at an instant, at least and at
@@ -245,17 +268,17 @@ func (c *clocks) uncertainty(k *offsetEstimate, now time.Time) time.Duration {
 // long as a majority of the nodes that have replied are correct. The bounds include what a node
 // may have drifted by since its last reply, and what the client's own clock was set by: idle
 // times make the median uncertain, and never wrong. Under the mutex.
-func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
+func (g *Group) median(now time.Time) (low, up time.Duration, ok bool) {
 	var some [2][9]time.Duration // for the usual number of nodes, so that nothing is allocated
 	lows, ups := some[0][:0], some[1][:0]
-	for _, k := range c.members {
+	for _, k := range g.members {
 		if k.at.IsZero() {
 			continue
 		}
-		slack := c.uncertainty(&k.offsetEstimate, now)
+		slack := g.uncertainty(&k.offsetEstimate, now)
 		lows, ups = append(lows, k.low-slack), append(ups, k.up+slack)
 	}
-	if len(lows) < len(c.members)/2+1 {
+	if len(lows) < len(g.members)/2+1 {
 		return 0, 0, false
 	}
 	slices.Sort(lows)
@@ -264,50 +287,50 @@ func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
 	return lows[i], ups[i], true
 }
 
-// middle is the latest that the median of the nodes' clocks may show at an instant. It is zero if
+// Middle is the latest that the median of the nodes' clocks may show at an instant. It is zero if
 // that is not known, or there is no MaxNodeSkew.
-func (c *clocks) middle(now time.Time) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, up, ok := c.median(now)
-	if !ok || c.maxSkew <= 0 {
+func (g *Group) Middle(now time.Time) time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, up, ok := g.median(now)
+	if !ok || g.cfg.MaxNodeSkew <= 0 {
 		return time.Time{}
 	}
 	return now.Round(0).Add(up)
 }
 
-// beyond gives by how much a fence is ahead of the middle of the nodes' clocks, if that is so much
+// Beyond gives by how much a fence is ahead of the middle of the nodes' clocks, if that is so much
 // that the grant is no vote; else 0. See acquire.go.
-func (c *clocks) beyond(number int64, middle time.Time) time.Duration {
+func (g *Group) Beyond(number int64, middle time.Time) time.Duration {
 	if middle.IsZero() {
 		return 0
 	}
 	ahead := time.UnixMicro(number).Sub(middle)
-	if ahead < c.maxSkew+2*wire.Clamp {
+	if ahead < g.cfg.MaxNodeSkew+2*wire.Clamp {
 		return 0
 	}
 	return ahead
 }
 
-// ticket is an instant of the client's, in microseconds, by the median of the nodes' clocks. So
+// Ticket is an instant of the client's, in microseconds, by the median of the nodes' clocks. So
 // tickets can be compared, whatever the waiters' own clocks show. It is anywhere within width; if
 // the median is not known, it is by the client's own clock.
-func (c *clocks) ticket(at time.Time) (ticket int64, width time.Duration, known bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	low, up, known := c.median(at)
+func (g *Group) Ticket(at time.Time) (ticket int64, width time.Duration, known bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	low, up, known := g.median(at)
 	return at.Round(0).Add(low + (up-low)/2).UnixMicro(), up - low, known
 }
 
 // latest is the latest time that a node's clock may show at an instant of the client's, in
 // microseconds; 0: it is not known.
-func (c *clocks) latest(k *nodeClock, at time.Time) int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (g *Group) latest(k *nodeClock, at time.Time) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if k.at.IsZero() || at.IsZero() {
 		return 0
 	}
-	ahead := k.up + c.allow.slack(max(0, at.Sub(k.at))) + c.allow.steps
+	ahead := k.up + g.allow.slack(max(0, at.Sub(k.at))) + g.allow.steps
 	return at.Round(0).Add(ahead).UnixMicro()
 }
 
@@ -329,11 +352,11 @@ func (e OwnClockError) Error() string {
 	return fmt.Sprintf("redlock: the clocks of most nodes seem to have been set forward by %v at once: more likely this computer's own clock stood or ran slow (a virtual machine that was paused), and locks that it held then ended that much earlier than it knew; but if the nodes' clocks were set, they have dropped locks early, so they have no vote for a quarantine", printable.Duration(by))
 }
 
-// A skewError says that a node has no vote because its clock differs from the others'.
-type skewError struct{ skew, limit time.Duration }
+// A SkewError says that a node has no vote because its clock differs from the others'.
+type SkewError struct{ Skew, Limit time.Duration }
 
-func (e skewError) Error() string {
-	return fmt.Sprintf("its clock is %v from the middle of the nodes' clocks (Options.MaxNodeSkew %v)", printable.Duration(e.skew), printable.Duration(e.limit))
+func (e SkewError) Error() string {
+	return fmt.Sprintf("its clock is %v from the middle of the nodes' clocks (Options.MaxNodeSkew %v)", printable.Duration(e.Skew), printable.Duration(e.Limit))
 }
 
 // A PoisonError says that a grant is no vote because its fence is far ahead of the time.

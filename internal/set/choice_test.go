@@ -1,4 +1,4 @@
-package lane
+package set
 
 import (
 	"testing"
@@ -36,7 +36,7 @@ func TestCount(t *testing.T) {
 		{"one keeps it, and another one may have forgotten", []answer{{next, nil, "", 0}, {nil, nil, "", 0}, {first, nil, higher, 0}}, 1},
 		{"one keeps it, and another one denies it", []answer{{next, nil, "", 0}, {nil, nil, "", 0}, {first, other, higher, 0}}, 0},
 	} {
-		p := &poll{asked: 3}
+		p := &poll{asked: make([]*node, 3)}
 		for _, a := range tt.answers {
 			text := func(d *wire.Description) string {
 				if d == nil {

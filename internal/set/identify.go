@@ -1,4 +1,4 @@
-package lane
+package set
 
 import (
 	"context"
@@ -10,35 +10,25 @@ import (
 )
 
 // identify asks the address that a node says is its own what it is. Under the set's mutex.
-func (s *Set) identify(m *incarnation, t wire.Told, runID string) {
-	if t.Description == nil || t.Self == m.name || strings.HasPrefix(t.Self, wire.AnyAddress) || runID == "" || s.cfg.Identify == nil || s.closed {
-		if a := m.alias.Swap(nil); t.Description == nil && a.unproven() {
-			m.disown()
-		}
+func (s *Set) identify(n *node, t wire.Told, runID string) {
+	if t.Description == nil || t.Self == n.Name || strings.HasPrefix(t.Self, wire.AnyAddress) || runID == "" || s.cfg.Identify == nil || s.closed {
+		n.vote.SaysNoAlias(t.Description != nil)
 		return
 	}
-	a := m.alias.Load()
-	switch {
-	case a == nil || a.self != t.Self || a.runID != runID:
-		a = &alias{self: t.Self, runID: runID}
-		m.alias.Store(a)
-	case a.state.Load() != silent:
-		return // it is being asked, or has answered
+	alias := n.vote.SaysAlias(t.Self, runID)
+	if alias == nil {
+		return
 	}
 	s.tasks.Add(1)
 	go func() {
 		defer s.tasks.Done()
 		ctx, cancel := context.WithTimeout(s.ctx, max(s.cfg.NodeTimeout, time.Second))
 		defer cancel()
-		state := silent
-		switch id, err := s.cfg.Identify(ctx, a.self); {
-		case err != nil || id == "":
-		case id == runID:
-			state = itself
-		default:
-			state = anotherS
+		id, err := s.cfg.Identify(ctx, alias.Self)
+		if err != nil {
+			id = ""
 		}
-		if a.state.Swap(state) == state {
+		if !alias.Answered(id) {
 			return
 		}
 		s.mu.Lock()
@@ -51,13 +41,13 @@ func (s *Set) identify(m *incarnation, t wire.Told, runID string) {
 func (s *Set) copies() error {
 	var those []string
 	of := ""
-	for _, n := range (*s.lanes.Load())[:len(s.given)] {
-		if a := n.node.alias.Load(); a.isCopy() {
+	for _, n := range (*s.nodes.Load())[:len(s.given)] {
+		if self := n.vote.CopyOf(); self != "" {
 			those = append(those, n.Name)
 			if of != "" {
 				of += ", "
 			}
-			of += fmt.Sprintf("%s has that of %s", n.Name, a.self)
+			of += fmt.Sprintf("%s has that of %s", n.Name, self)
 		}
 	}
 	if len(those) == 0 || 2*(len(s.given)-len(those)) > len(s.given) {

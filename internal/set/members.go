@@ -1,4 +1,4 @@
-package lane
+package set
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -30,13 +31,13 @@ import (
 
 // heard takes in what a node keeps, which was asked at sent. It is called when the node was joined, and before
 // anything counts by it. Before this the node has not shown anything: what it has kept until then may be over.
-func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker, sent time.Time) {
+func (s *Set) heard(n *node, told wire.Told, mark wire.Marker, sent time.Time) {
 	s.mu.Lock()
-	if m.keeps(told, mark); told.Description == nil {
-		m.untaken = m.offered
+	if n.vote.Keep(told, mark); told.Description == nil {
+		n.untaken = n.offered
 	}
-	m.vouched(sent)
-	s.identify(m, told, mark.RunID)
+	n.vote.Vouched(sent)
+	s.identify(n, told, mark.RunID)
 	s.consider()
 }
 
@@ -50,16 +51,15 @@ func (s *Set) consider() {
 	close(s.news)
 	s.news = make(chan struct{})
 	s.mu.Unlock()
-	s.report()
 	for _, n := range gone {
-		n.close()
+		n.end()
 	}
 	rejoinAll(behind)
 }
 
 // learn looks at what all nodes keep, and goes by what is believed. It gives the lanes to nodes that are to be asked again
 // (forgotten). Under the mutex.
-func (s *Set) learn() (stale []*Lane) {
+func (s *Set) learn() (stale []*node) {
 	for steps := 0; ; steps++ {
 		d := wire.Believed(s.witnesses(), s.known)
 		if d == nil {
@@ -86,24 +86,24 @@ func (s *Set) learn() (stale []*Lane) {
 
 // heeded are the lanes to the nodes whose word counts: the members, and the nodes that were given while no set is known.
 // Under the mutex.
-func (s *Set) heeded() []*Lane {
+func (s *Set) heeded() []*node {
 	if s.known != nil {
-		return s.View().Lanes
+		return s.View().nodes
 	}
-	return (*s.lanes.Load())[:len(s.given)]
+	return (*s.nodes.Load())[:len(s.given)]
 }
 
 // witnesses are what these nodes keep. Under the mutex.
 func (s *Set) witnesses() (all []wire.Witness) {
 	for _, n := range s.heeded() {
-		all = append(all, wire.Witness{Name: n.Name, Told: n.node.kept(), Met: n.node.hasMet()})
+		all = append(all, wire.Witness{Name: n.Name, Told: n.vote.Kept(), Met: n.vote.HasMet()})
 	}
 	return all
 }
 
 // ahead reports whether a member keeps a later description that is not believed. Under the mutex.
-func (s *Set) ahead(m *incarnation) bool {
-	t := m.kept()
+func (s *Set) ahead(n *node) bool {
+	t := n.vote.Kept()
 	return s.known != nil && t.Description != nil && t.Set == s.known.Set && t.Epoch > s.known.Epoch
 }
 
@@ -120,7 +120,7 @@ func (s *Set) finishes() {
 	go func() {
 		defer s.tasks.Done()
 		defer w.stop()
-		w.pause(Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // as a rule the operator lives
+		w.pause(lane.Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // as a rule the operator lives
 		s.mu.Lock()
 		v, so := s.View(), s.unfinished()
 		s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *Set) finishes() {
 
 // unfinished is whether that is so. Under the mutex.
 func (s *Set) unfinished() bool {
-	return s.known != nil && !s.quorumKeeps() && slices.ContainsFunc(s.View().Lanes, func(n *Lane) bool { return s.ahead(n.node) })
+	return s.known != nil && !s.quorumKeeps() && slices.ContainsFunc(s.View().nodes, s.ahead)
 }
 
 // forgotten is why the program cannot use the set; nil: it can, as far as is known. Most of its members keep no description
@@ -148,18 +148,18 @@ func (s *Set) unfinished() bool {
 // keeps none, either, and takes what it is told: one counts when it has been told, and still keeps none. And while no set is
 // known, one counts when it has been asked since the last description was heard of. Otherwise it may have kept none as
 // long as the set was new. Forgotten gives the lanes to those that would count, and are to be asked again. Under the mutex.
-func (s *Set) forgotten() (stale []*Lane, _ error) {
+func (s *Set) forgotten() (stale []*node, _ error) {
 	nodes := s.heeded()
 	var kept *wire.Description  // the last one that a node keeps
 	var other *wire.Description // what one keeps of another set
 	var heard time.Time         // since when the last one has been known
 	for _, n := range nodes {
-		t := n.node.kept()
+		t := n.vote.Kept()
 		if s.known != nil && t.Description != nil && t.Set != s.known.Set {
 			other = t.Description
 		}
 		if t.Description != nil && (s.known == nil || t.Set == s.known.Set) && (kept == nil || t.Epoch > kept.Epoch) {
-			kept, heard = t.Description, n.node.keptSince()
+			kept, heard = t.Description, n.vote.KeptSince()
 		}
 	}
 	last := kept
@@ -172,15 +172,15 @@ func (s *Set) forgotten() (stale []*Lane, _ error) {
 	var members []string
 	none := 0
 	for _, n := range nodes {
-		member := cmp.Or(n.node.taken(), n.node.member(last.Set), n.Name)
+		member := cmp.Or(n.vote.Taken(), n.vote.Member(last.Set), n.Name)
 		if !last.Has(member) {
 			continue
 		}
 		members = append(members, member)
-		t := n.node.kept()
+		t := n.vote.Kept()
 		switch {
-		case t.Description != nil || t.Damage != nil || !n.node.hasMet() || n.node.untaken != s.known:
-		case s.known == nil && !n.node.shownSince(heard):
+		case t.Description != nil || t.Damage != nil || !n.vote.HasMet() || n.untaken != s.known:
+		case s.known == nil && !n.vote.ShownSince(heard):
 			stale = append(stale, n)
 		default:
 			none++
@@ -208,31 +208,31 @@ func (s *Set) adopt(d *wire.Description) {
 	}
 	if s.refused = s.cfg.Accept(d); s.refused != nil {
 		s.ready.Store(nil)
-		s.unusable.Store(d)
+		s.group.Refuse(d)
 	}
 	if s.closed {
 		return
 	}
 	lanes := s.lasting()
-	var members []*Lane
+	var members []*node
 	for _, member := range d.Members {
 		// A node that says which member it is, is that one, by whatever address; and only then the address
 		// counts. Each member has a lane of its own: clients that ask sentinels have all the same address. A node
 		// at the address of one member that says it is another one has a copy of its data, or is that one. It has
 		// no vote (unlike), and no further lane is made to it.
-		free := func(n *Lane) bool { return !n.isRetired() && !slices.Contains(members, n) }
-		var lane *Lane
-		for _, is := range []func(*Lane) bool{
-			func(n *Lane) bool { return n.node.member(d.Set) == member },
-			func(n *Lane) bool { return n.node.member(d.Set) == "" && n.Name == member },
-			func(n *Lane) bool { return n.Name == member },
+		free := func(n *node) bool { return !n.Retired() && !slices.Contains(members, n) }
+		var lane *node
+		for _, is := range []func(*node) bool{
+			func(n *node) bool { return n.vote.Member(d.Set) == member },
+			func(n *node) bool { return n.vote.Member(d.Set) == "" && n.Name == member },
+			func(n *node) bool { return n.Name == member },
 		} {
-			if i := slices.IndexFunc(lanes, func(n *Lane) bool { return free(n) && is(n) }); lane == nil && i >= 0 {
+			if i := slices.IndexFunc(lanes, func(n *node) bool { return free(n) && is(n) }); lane == nil && i >= 0 {
 				lane = lanes[i]
 			}
 		}
 		if lane == nil {
-			lane = s.addLane(&lanes, member)
+			lane = s.addNode(&lanes, member)
 		}
 		members = append(members, lane)
 	}
@@ -244,42 +244,47 @@ func (s *Set) adopt(d *wire.Description) {
 			n.epoch = 0 // of another set
 		}
 		if i := slices.Index(members, n); i >= 0 {
-			n.node.as.Store(&d.Members[i])
+			n.vote.TakeFor(&d.Members[i])
 		} else {
-			n.node.as.Store(nil)
+			n.vote.TakeFor(nil)
 		}
 	}
-	s.lanes.Store(&lanes)
-	s.bound(d.Longest()) // before anything counts by it
-	if v := s.View(); v.Description != d || !slices.Equal(v.Lanes, members) {
-		s.setView(&View{Lanes: members, Quorum: d.Needs(), Description: d})
+	s.nodes.Store(&lanes)
+	was, is := s.group.Bound(d.Longest()) // before anything counts by it
+	if v := s.View(); v.Description != d || !slices.Equal(v.nodes, members) {
+		s.setView(newView(members, d.Needs(), d))
+	}
+	if is != was {
+		for _, n := range s.View().nodes {
+			n.vote.Requarantine(is > was)
+		}
 	}
 	switch {
 	case before == nil:
-		s.events = append(s.events, func() { s.cfg.Events.Joined(d) })
+		s.cfg.Events.Joined(d)
 	case before != d:
-		s.events = append(s.events, func() { s.cfg.Events.Members(d) })
+		s.cfg.Events.Members(d)
 	}
 }
 
 // strangers has the operator told of nodes that are of no use, once of each: given ones that are no members, and
-// nodes of another set. Under the mutex; report must follow.
+// nodes of another set. Under the mutex.
 func (s *Set) strangers() {
 	if s.known == nil {
 		return
 	}
 	v := s.View()
-	for _, n := range *s.lanes.Load() {
-		t, given, is, why := n.node.kept(), n.Index < len(s.given), slices.Contains(v.Lanes, n), ""
+	for _, n := range *s.nodes.Load() {
+		t, given, is, why := n.vote.Kept(), n.Index < len(s.given), slices.Contains(v.nodes, n), ""
 		switch {
-		case n.node.alias.Load().isCopy():
-			why = fmt.Sprintf("says that it is the member %s, and that address answers as another server: it has a copy of its data, and no vote; make it forget, with redlock members forget", n.node.alias.Load().self)
-		case !n.node.hasMet() || n.considered > 0 || !given && n.isRetired():
+		case n.vote.CopyOf() != "":
+			why = fmt.Sprintf("says that it is the member %s, and that address answers as another server: it has a copy of its data, and no vote; make it forget, with redlock members forget", n.vote.CopyOf())
+		case !n.vote.HasMet() || n.considered > 0 || !given && n.Retired():
 			continue
 		case t.Damage != nil:
 			why = fmt.Sprintf("keeps what cannot be the description of a set (%v), and has no vote: make it forget that, with redlock members forget", t.Damage)
-		case is && s.ahead(n.node):
-			if since := n.node.keptSince(); since.Add(4 * s.cfg.NodeTimeout).After(s.cfg.Clock.Now()) {
+		case is && s.ahead(n):
+			if since := n.vote.KeptSince(); since.Add(4 * s.cfg.NodeTimeout).After(s.cfg.Clock.Now()) {
 				s.lookLater() // as a rule a change is under way
 				continue
 			}
@@ -290,7 +295,7 @@ func (s *Set) strangers() {
 			why = fmt.Sprintf("keeps the description of another set, with the members %s, and has no vote: this program uses the set with the members %s; give it the nodes of one set, or make the node forget the other with redlock members forget", strings.Join(t.Members, ", "), strings.Join(s.known.Members, ", "))
 		case is:
 			n.stranger = false
-		case !given || s.selfOf(n.node) != "" || t.Description != nil && t.Epoch < s.known.Epoch: // or it is told
+		case !given || s.selfOf(n) != "" || t.Description != nil && t.Epoch < s.known.Epoch: // or it is told
 		case t.Description == nil:
 			why = fmt.Sprintf("was given, has the address of no member, and keeps no description: it gets no requests; the members are %s: give this program these, or make the node one with redlock members add", strings.Join(s.known.Members, ", "))
 		default:
@@ -300,7 +305,7 @@ func (s *Set) strangers() {
 			continue
 		}
 		n.stranger = true
-		s.events = append(s.events, func() { s.cfg.Events.Warning(fmt.Errorf("redlock: node %s %s", n.Name, why)) })
+		s.cfg.Events.Warning(fmt.Errorf("redlock: node %s %s", n.Name, why))
 	}
 }
 
@@ -312,50 +317,35 @@ func (s *Set) lookLater() {
 	}
 	s.later = time.AfterFunc(4*s.cfg.NodeTimeout+time.Millisecond, func() {
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.later = nil
 		s.strangers()
-		s.mu.Unlock()
-		s.report()
 	})
-}
-
-// report tells the operator what has happened, in that order. If another goroutine is at it, that one does it.
-func (s *Set) report() {
-	s.mu.Lock()
-	for !s.telling && len(s.events) > 0 {
-		event := s.events[0]
-		s.events, s.telling = s.events[1:], true
-		s.mu.Unlock()
-		event()
-		s.mu.Lock()
-		s.telling = false
-	}
-	s.mu.Unlock()
 }
 
 // behind gives the lanes to members that are to be joined again, since they keep no description of the set,
 // or an earlier one. Under the mutex.
-func (s *Set) behind() (lanes []*Lane) {
+func (s *Set) behind() (lanes []*node) {
 	if s.known == nil {
 		return nil
 	}
 	lacking := false
-	for _, n := range *s.lanes.Load() {
-		switch t := n.node.kept(); {
-		case !n.node.hasMet():
+	for _, n := range *s.nodes.Load() {
+		switch t := n.vote.Kept(); {
+		case !n.vote.HasMet():
 		case t.Damage != nil: // nothing overwrites it
 		case t.Precedes(s.known):
 			lanes = append(lanes, n)
-		case t.Description == nil && s.selfOf(n.node) != "":
+		case t.Description == nil && s.selfOf(n) != "":
 			// A node that has taken part in the choice, or that noted before it that it comes (Set.comes), needs nobody's
 			// leave: it is asked once.
-			if s.mayTell(n.node) || n.node.tried != s.known {
-				n.node.tried = s.known
+			if s.mayTell(n) || n.tried != s.known {
+				n.tried = s.known
 				lanes = append(lanes, n)
 				break
 			}
 			lacking = true
-			since, _ := n.node.lostAt()
+			since, _ := n.vote.LostAt()
 			lanes = append(lanes, s.silent(n, since)...)
 		}
 	}
@@ -383,43 +373,41 @@ func (s *Set) behind() (lanes []*Lane) {
 // something else each. The third node may be told either of two (told.pml in docs/model): any two quorums meet, and the node
 // where they do has no vote for as long as a lock of either set can live. From before the loss such an answer may be old, and
 // that set have changed since, and have a quorum elsewhere. Under the mutex.
-func (s *Set) mayTell(m *incarnation) bool {
-	if m.kept().Damage != nil {
+func (s *Set) mayTell(m *node) bool {
+	if m.vote.Kept().Damage != nil {
 		return false
 	}
 	v := s.View()
-	since, _ := m.lostAt()
+	since, _ := m.vote.LostAt()
 	keep, all, now, rival := 0, true, true, false
-	for _, n := range v.Lanes {
-		t := n.node.kept()
-		if n.node != m {
-			now = now && n.node.shownSince(since) && n.Away() == nil
+	for _, n := range v.nodes {
+		t := n.vote.Kept()
+		if n != m {
+			now = now && n.vote.ShownSince(since) && n.Away() == nil
 		}
 		switch {
-		case n.node == m:
-		case t.Same(s.known) && n.node.shownSince(since):
+		case n == m:
+		case t.Same(s.known) && n.vote.ShownSince(since):
 			keep++
 		case s.known.Epoch == 1 && n.Away() != nil && (t.Description == nil || t.Same(s.known)):
 		case t.Rivals(s.known):
 			rival = true
-		case t.Description != nil || !n.node.hasMet():
+		case t.Description != nil || !n.vote.HasMet():
 			all = false
 		}
 	}
-	return 2*keep > len(v.Lanes) || all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.Lanes))
+	return 2*keep > len(v.nodes) || all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.nodes))
 }
 
 // silent gives the lanes to the other members that have not shown since a time what they keep. Under the mutex.
-func (s *Set) silent(n *Lane, since time.Time) (lanes []*Lane) {
-	for _, other := range s.View().Lanes {
-		if other != n && other.node.hasMet() && other.Away() == nil && !other.node.shownSince(since) {
+func (s *Set) silent(n *node, since time.Time) (lanes []*node) {
+	for _, other := range s.View().nodes {
+		if other != n && other.vote.HasMet() && other.Away() == nil && !other.vote.ShownSince(since) {
 			lanes = append(lanes, other)
 		}
 	}
 	return lanes
 }
-
-func (s *Set) lacks() bool { return s.lacking.Load() }
 
 // look tells members that lack the description, if they may be told by now.
 func (s *Set) look() {
@@ -430,18 +418,9 @@ func (s *Set) look() {
 }
 
 // rejoinAll has nodes joined again: each says what it keeps by now.
-func rejoinAll(lanes []*Lane) {
+func rejoinAll(lanes []*node) {
 	for _, n := range lanes {
-		n.rejoin()
-	}
-}
-
-// again has a node joined again, to see whether it keeps a description by now.
-func (s *Set) again(m *incarnation) {
-	for _, n := range *s.lanes.Load() {
-		if n.node == m {
-			n.rejoin()
-		}
+		n.Rejoin()
 	}
 }
 
@@ -450,19 +429,19 @@ func (s *Set) again(m *incarnation) {
 // former members only (settle), and those who may still count by an earlier description of the set find the later one at
 // the majority of its members that has chosen it. A node that was given keeps its lane until it is told.
 // Under the mutex.
-func (s *Set) gone() (lanes []*Lane) {
+func (s *Set) gone() (lanes []*node) {
 	if s.known == nil {
 		return nil
 	}
 	v := s.View()
-	for _, n := range *s.lanes.Load() {
-		if slices.Contains(v.Lanes, n) || n.considered > 0 {
+	for _, n := range *s.nodes.Load() {
+		if slices.Contains(v.nodes, n) || n.considered > 0 {
 			continue
 		}
-		member := n.node.member(s.known.Set)
-		told := member != "" && !s.known.Has(member) && n.node.kept().At() >= s.known.Epoch
+		member := n.vote.Member(s.known.Set)
+		told := member != "" && !s.known.Has(member) && n.vote.Kept().At() >= s.known.Epoch
 		waited := n.Index < len(s.given) || slices.Contains(s.known.Former, member) || slices.Contains(s.known.Former, n.Name)
-		if (told || !waited) && n.retire() {
+		if (told || !waited) && n.Retire() {
 			lanes = append(lanes, n)
 		}
 	}
@@ -481,17 +460,17 @@ func (s *Set) gone() (lanes []*Lane) {
 //
 // Nothing that a node says makes another one: a lane is made to a member of a description that a majority keeps, and to
 // a node that the operator names. Under the mutex.
-func (s *Set) lasting() []*Lane {
+func (s *Set) lasting() []*node {
 	v := s.View()
-	return slices.DeleteFunc(slices.Clone(*s.lanes.Load()), func(n *Lane) bool {
-		asked := n.Index < len(s.given) || v.At(n) >= 0 || n.considered > 0 || s.known != nil && n.epoch > 0 && n.epoch+1 >= s.known.Epoch
-		return !asked && n.ended.Load()
+	return slices.DeleteFunc(slices.Clone(*s.nodes.Load()), func(n *node) bool {
+		asked := n.Index < len(s.given) || slices.Contains(v.nodes, n) || n.considered > 0 || s.known != nil && n.epoch > 0 && n.epoch+1 >= s.known.Epoch
+		return !asked && n.Ended()
 	})
 }
 
 // selfOf is the member that a node is; "": it is none, as far as is known. Under the mutex.
-func (s *Set) selfOf(m *incarnation) string {
-	self := cmp.Or(m.taken(), m.member(s.known.Set), m.name)
+func (s *Set) selfOf(n *node) string {
+	self := cmp.Or(n.vote.Taken(), n.vote.Member(s.known.Set), n.Name)
 	if !s.known.Has(self) {
 		return ""
 	}
@@ -500,24 +479,21 @@ func (s *Set) selfOf(m *incarnation) string {
 
 // tell is what a node is to keep. If it keeps nothing, it is only to do so while it has this marker: it has not lost
 // its data once more, and nobody else has told it.
-func (s *Set) tell(m *incarnation, hello *wire.Hello) {
+func (s *Set) tell(n *node, hello *wire.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
 		return
 	}
-	hello.Told = wire.Told{Self: s.selfOf(m), Description: s.known}
-	m.offered = s.known
-	if hello.Told.Self == "" || !m.hasMet() {
+	hello.Told = wire.Told{Self: s.selfOf(n), Description: s.known}
+	n.offered = s.known
+	if hello.Told.Self == "" || !n.vote.HasMet() {
 		return
 	}
-	if m.kept().Description == nil && s.mayTell(m) {
-		_, hello.While = m.lostAt()
+	if n.vote.Kept().Description == nil && s.mayTell(n) {
+		_, hello.While = n.vote.LostAt()
 	}
 }
-
-// usable reports whether the program may count by a description.
-func (s *Set) usable(d *wire.Description) bool { return d == nil || s.unusable.Load() != d }
 
 // Refused is why this program cannot use the set; nil: it can, as far as is known. It waits until nodes that must be asked
 // again for that have answered, or the time is over.
@@ -614,7 +590,7 @@ func (s *Set) Ask(ctx context.Context, limit time.Duration) {
 
 func (s *Set) askAll(w *wait) {
 	began := s.cfg.Clock.Now()
-	rejoinAll(s.View().Lanes)
+	rejoinAll(s.View().nodes)
 	for !w.over {
 		s.mu.Lock()
 		news := s.news
@@ -630,22 +606,22 @@ func (s *Set) askAll(w *wait) {
 // no later one is in force; or so many are away that no majority can.
 func (s *Set) answered(since time.Time) bool {
 	v, have, away := s.View(), 0, 0
-	for _, n := range v.Lanes {
+	for _, n := range v.nodes {
 		switch {
-		case n.node.shownSince(since) && n.node.keepsThis(v.Description):
+		case n.vote.ShownSince(since) && n.vote.Keeps(v.Description):
 			have++
 		case n.Away() != nil:
 			away++
 		}
 	}
-	return 2*have > len(v.Lanes) || 2*(len(v.Lanes)-away) <= len(v.Lanes)
+	return 2*have > len(v.nodes) || 2*(len(v.nodes)-away) <= len(v.nodes)
 }
 
 // quorumKeeps reports whether a quorum of the members is known to keep the description. Under the mutex.
 func (s *Set) quorumKeeps() bool {
 	v, keep := s.View(), 0
-	for _, n := range v.Lanes {
-		if v.Description != nil && n.node.keepsThis(v.Description) {
+	for _, n := range v.nodes {
+		if v.Description != nil && n.vote.Keeps(v.Description) {
 			keep++
 		}
 	}
@@ -658,11 +634,11 @@ func (s *Set) awaits() bool {
 	if s.known == nil {
 		return false
 	}
-	for _, n := range s.View().Lanes {
-		switch t := n.node.kept(); {
+	for _, n := range s.View().nodes {
+		switch t := n.vote.Kept(); {
 		case n.Away() != nil:
-		case n.node.alias.Load().isCopy() || t.Damage != nil:
-		case !n.node.hasMet(), t.Precedes(s.known), t.Description == nil && s.mayTell(n.node):
+		case n.vote.CopyOf() != "" || t.Damage != nil:
+		case !n.vote.HasMet(), t.Precedes(s.known), t.Description == nil && s.mayTell(n):
 			return true
 		}
 	}
@@ -673,12 +649,12 @@ func (s *Set) awaits() bool {
 // have answered keeps any. Under the mutex.
 func (s *Set) fresh() bool {
 	none := 0
-	for _, n := range (*s.lanes.Load())[:len(s.given)] {
+	for _, n := range (*s.nodes.Load())[:len(s.given)] {
 		switch {
-		case n.node.kept().Description != nil || n.node.alias.Load().isCopy():
+		case n.vote.Kept().Description != nil || n.vote.CopyOf() != "":
 			return false
-		case n.node.kept().Damage != nil:
-		case n.node.hasMet():
+		case n.vote.Kept().Damage != nil:
+		case n.vote.HasMet():
 			none++
 		}
 	}
@@ -689,13 +665,13 @@ func (s *Set) fresh() bool {
 // or no quorum of the members.
 func (s *Set) away() bool {
 	v, there := s.View(), 0
-	for _, n := range v.Lanes {
+	for _, n := range v.nodes {
 		if n.Away() == nil {
 			there++
 		}
 	}
 	if v.Description == nil {
-		return there <= len(v.Lanes)/2
+		return there <= len(v.nodes)/2
 	}
 	return there < v.Quorum
 }
@@ -711,6 +687,5 @@ func (s *Set) chosen(d *wire.Description) {
 	behind := s.behind()
 	s.strangers()
 	s.mu.Unlock()
-	s.report()
 	rejoinAll(behind)
 }

@@ -1,4 +1,7 @@
-package lane
+// Package vote decides whether a node may vote now, and what its answers are worth: whether it may have forgotten what it
+// granted (node.go), how far its clock is off (clocks.go), and by which description of the set its answers count
+// (keeps.go). It sends nothing.
+package vote
 
 import (
 	"errors"
@@ -7,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -28,7 +32,7 @@ import (
 //     process does not know the script (NOSCRIPT).
 //
 // A node has no vote until its marker is as old as a quarantine, which is longer than the longest
-// TTL that the set allows (Set.quarantine): whatever the node has forgotten has ended by then. It
+// TTL that the set allows (Group.Bound): whatever the node has forgotten has ended by then. It
 // grants as before, so that the lock is there too, but its grants are no votes.
 //
 // Two clocks measure the age of the marker: the node's, and that of its writer against the
@@ -40,26 +44,18 @@ import (
 // dropped keys early; but only for this client, since it may as well be the client's own clock
 // that is wrong.
 
-// An incarnation is what a Locker knows about the present life of a node, and so whether the
-// node may have forgotten.
-type incarnation struct {
-	name   string
-	set    circle
-	cfg    *Config
-	clocks *clocks
-	clock  nodeClock // of the node; the mutex of clocks guards it
+// A Node is what a Locker knows about the present life of a node, and so whether the node may have forgotten.
+type Node struct {
+	name  string
+	cfg   *Config
+	group *Group
+	clock nodeClock // of the node; the group's mutex guards it
 
 	began time.Time    // when it was made
 	heard atomic.Int64 // the time since began, and 1, at which the request left that the node last answered with its marker; 0: never
 
-	// Under the set's mutex, and of a node that keeps no description:
-	tried   *wire.Description // the one with which it was last asked to join again
-	offered *wire.Description // the one that it was told when it was last joined
-	untaken *wire.Description // offered, and it kept none when it had been joined
-
-	as atomic.Pointer[string] // the member for which it is taken; nil: none
-
-	alias atomic.Pointer[alias] // it says that it is at another address; nil: it does not
+	as    atomic.Pointer[string] // the member for which it is taken; nil: none
+	alias atomic.Pointer[Alias]  // it says that it is at another address; nil: it does not
 
 	scriptOnly atomic.Bool // acquires of plain commands are void here; see wire.PlainAnswer
 
@@ -82,70 +78,46 @@ type incarnation struct {
 	away     bool        // Down was told, and Up was not
 	voteless bool        // it was told that the node has no vote, and not that it votes again
 	held     error       // why it has no vote, to be told when the node is up
-	events   []func()    // to be told by the goroutine that tells events now
-	telling  bool        // there is such a goroutine
 	watch    *time.Timer // for the end of the quarantine, if WatchVotes
 	closed   bool        // and no timer any more
 }
 
-// A circle is what the nodes are members of: a Set.
-type circle interface {
-	heard(m *incarnation, kept wire.Told, mark wire.Marker, sent time.Time)
-	tell(m *incarnation, hello *wire.Hello)
-	lacks() bool          // a member keeps no description, and may not be told yet
-	look()                // whether it may be told by now
-	again(m *incarnation) // it is to be joined again
-
-	quarantine() time.Duration // for how long a node has no vote after it may have forgotten something
-
-	usable(d *wire.Description) bool // the program may count by it
+// NewNode makes what is known of a node of which nothing is known yet.
+func NewNode(name string, cfg *Config, g *Group) *Node {
+	return &Node{name: name, cfg: cfg, group: g, began: cfg.Clock.Now()}
 }
 
-func newIncarnation(name string, s circle, cfg *Config, c *clocks) *incarnation {
-	return &incarnation{name: name, set: s, cfg: cfg, clocks: c, began: cfg.Clock.Now()}
-}
-
-// vouched records that the node has shown its marker, whose content is known, in answer to a request
+// Vouched records that the node has shown its marker, whose content is known, in answer to a request
 // that left at sent.
-func (m *incarnation) vouched(sent time.Time) {
+func (m *Node) Vouched(sent time.Time) {
 	now := int64(sent.Sub(m.began)) + 1
 	for before := m.heard.Load(); now > before && !m.heard.CompareAndSwap(before, now); {
 		before = m.heard.Load()
 	}
 }
 
-// shownSince reports whether the node has shown its marker since a time; zero: ever.
-func (m *incarnation) shownSince(since time.Time) bool {
+// ShownSince reports whether the node has shown its marker since a time; zero: ever.
+func (m *Node) ShownSince(since time.Time) bool {
 	at := m.heard.Load()
 	return at != 0 && (since.IsZero() || at > int64(since.Sub(m.began)))
 }
 
 // Now is the time, by the client's clock.
-func (m *incarnation) Now() time.Time { return m.cfg.Clock.Now() }
+func (m *Node) Now() time.Time { return m.cfg.Clock.Now() }
 
-// marked reports whether the client wants the node to have a marker.
-func (m *incarnation) marked() bool { return m.cfg.Quarantine > 0 }
+// Marked reports whether the client wants the node to have a marker.
+func (m *Node) Marked() bool { return m.cfg.Quarantine > 0 }
 
-// Hello is what the node is told when it is joined.
-func (m *incarnation) Hello() wire.Hello {
-	hello := wire.Hello{Marked: m.marked(), Time: m.Now().UnixMilli()}
-	if hello.Marked {
-		m.set.tell(m, &hello)
-	}
-	return hello
-}
-
-// Joined takes in what the node said when it was joined, at some moment after sent.
-func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
+// Joined takes in what the node said when it was joined, at some moment after sent. Heard is called before the marker is
+// known, which may be that of a later epoch: what is granted by that marker does not count by an earlier description.
+func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marker)) {
 	now := m.Now()
 	m.scriptOnly.Store(mark.ScriptOnly)
 	m.observeClock(mark.Now, sent, now)
 	before, had := wire.ParseMarker(mark.Before)
 	says, ok := wire.ParseMarker(mark.Value)
-	if m.marked() {
-		// Before the marker, which may be that of a later epoch: what is granted by that marker does not count
-		// by an earlier description.
-		m.set.heard(m, mark.Told, says, sent)
+	if m.Marked() {
+		heard(says)
 	}
 	age := time.Duration(0) // of a marker that cannot be read, the age is not known
 	if ok {
@@ -171,14 +143,15 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 			return false
 		}
 		m.ahead = false
-		return m.marked()
+		return m.Marked()
 	})
 }
 
 // lose takes the node's vote away for a quarantine that began at some time, if so decides that.
 // It decides under the mutex: the new marker must not be there without its quarantine.
-func (m *incarnation) lose(at time.Time, data bool, why error, so func() bool) {
+func (m *Node) lose(at time.Time, data bool, why error, so func() bool) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	lost := so()
 	later := lost && at.After(m.lost)
 	if later {
@@ -187,28 +160,26 @@ func (m *incarnation) lose(at time.Time, data bool, why error, so func() bool) {
 	if data && lost && at.After(m.emptied) {
 		m.emptied = at
 	}
-	if rest := at.Add(m.set.quarantine()).Sub(m.Now()); later && rest > 0 {
+	if rest := at.Add(m.group.Quarantine()).Sub(m.Now()); later && rest > 0 {
 		m.quarantined(rest, why)
 	}
-	m.mu.Unlock()
-	m.tell()
 }
 
 // quarantined has it told that the node has no vote. If the node is down, that waits until it was
 // told that the node is up again: what a node said when it was connected to comes before that. Under
-// the mutex; tell must follow.
-func (m *incarnation) quarantined(rest time.Duration, why error) {
+// the mutex.
+func (m *Node) quarantined(rest time.Duration, why error) {
 	if m.away {
 		m.held = why
 		return
 	}
 	m.voteless = true
-	m.events = append(m.events, func() { m.cfg.Events.Quarantined(m.name, rest, why) })
+	m.cfg.Events.Quarantined(m.name, rest, why)
 	m.await(rest)
 }
 
 // await looks again at the node's vote after some time. Under the mutex.
-func (m *incarnation) await(d time.Duration) {
+func (m *Node) await(d time.Duration) {
 	switch {
 	case !m.cfg.WatchVotes || m.closed:
 	case m.watch == nil:
@@ -219,18 +190,16 @@ func (m *incarnation) await(d time.Duration) {
 }
 
 // lookAtVote has it told that the node votes again, if it does.
-func (m *incarnation) lookAtVote() {
+func (m *Node) lookAtVote() {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	if !m.closed {
 		m.votesAgain()
 	}
-	m.mu.Unlock()
-	m.tell()
 }
 
-// votesAgain has it told that the node votes again, if it does and was said not to. Under the mutex;
-// tell must follow.
-func (m *incarnation) votesAgain() {
+// votesAgain has it told that the node votes again, if it does and was said not to. Under the mutex.
+func (m *Node) votesAgain() {
 	if !m.voteless || m.away || m.skew != 0 {
 		return
 	}
@@ -239,49 +208,32 @@ func (m *incarnation) votesAgain() {
 		return
 	}
 	m.voteless = false
-	m.events = append(m.events, func() { m.cfg.Events.Votes(m.name) })
+	m.cfg.Events.Votes(m.name)
 }
 
-// wentDown has it told that nothing is sent to the node, and cameUp that requests are sent again.
-func (m *incarnation) wentDown(why *Failure) {
+// Down has it told that nothing is sent to the node, and Up that requests are sent again.
+func (m *Node) Down(why *lane.Failure) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.away = true
-	m.events = append(m.events, func() { m.cfg.Events.Down(m.name, why) })
-	m.mu.Unlock()
-	m.tell()
-	m.set.look() // without this one, others may be told (mayTell)
+	m.cfg.Events.Down(m.name, why)
 }
 
-func (m *incarnation) cameUp(down time.Duration) {
+// Up: see Down.
+func (m *Node) Up(down time.Duration) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.away = false
-	m.events = append(m.events, func() { m.cfg.Events.Up(m.name, down) })
+	m.cfg.Events.Up(m.name, down)
 	if rest := m.rest(m.Now()); m.held != nil && rest > 0 {
 		m.quarantined(rest, m.held)
 	}
 	m.held = nil
 	m.votesAgain()
-	m.mu.Unlock()
-	m.tell()
 }
 
-// tell tells what has happened, in that order. If another goroutine is at it, that one does it.
-func (m *incarnation) tell() {
-	m.mu.Lock()
-	for !m.telling && len(m.events) > 0 {
-		event := m.events[0]
-		m.events = m.events[1:]
-		m.telling = true
-		m.mu.Unlock()
-		event()
-		m.mu.Lock()
-		m.telling = false
-	}
-	m.mu.Unlock()
-}
-
-// close ends what the incarnation does by itself.
-func (m *incarnation) close() {
+// Close ends the node's timer.
+func (m *Node) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
@@ -290,23 +242,22 @@ func (m *incarnation) close() {
 	}
 }
 
-// requarantine tells the hooks what follows from another length of quarantines for this node. Longer: the quarantine
+// Requarantine tells the hooks what follows from another length of quarantines for this node. Longer: the quarantine
 // of a node that votes may begin again. Shorter: it may be over.
-func (m *incarnation) requarantine(longer bool) {
+func (m *Node) Requarantine(longer bool) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	now := m.Now()
 	if rest, why := m.rest(now), m.reason(now); rest > 0 && longer {
 		m.quarantined(rest, fmt.Errorf("the set allows longer locks than was known, and %w", why))
 	} else {
 		m.votesAgain()
 	}
-	m.mu.Unlock()
-	m.tell()
 }
 
 // observeClock takes in the node's time.
-func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
-	step, skew, known := m.clocks.sample(&m.clock, sent, now, time.UnixMicro(micros))
+func (m *Node) observeClock(micros int64, sent, now time.Time) {
+	step, skew, known := m.group.sample(&m.clock, sent, now, time.UnixMicro(micros))
 	m.mu.Lock()
 	news := known && skew != 0 && m.skew == 0 && step <= 0 // a step forward has an event of its own
 	if known {
@@ -316,42 +267,41 @@ func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
 			m.votesAgain()
 		}
 	}
-	told := len(m.events) > 0
 	m.mu.Unlock()
-	if told {
-		m.tell()
-	}
 	if news {
-		m.cfg.Events.Warning(fmt.Errorf("redlock: node %s has no vote: %w", m.name, skewError{skew, m.cfg.MaxNodeSkew}))
+		m.cfg.Events.Warning(fmt.Errorf("redlock: node %s has no vote: %w", m.name, SkewError{skew, m.cfg.MaxNodeSkew}))
 	}
 	if step == 0 {
 		return
 	}
 	m.cfg.Events.ClockStep(m.name, step)
-	if m.clocks.alike(&m.clock, now, step, 2*m.cfg.NodeTimeout) {
+	if m.group.alike(&m.clock, now, step, 2*m.cfg.NodeTimeout) {
 		m.cfg.Events.Warning(OwnClockError(step))
 	}
 	if step > 0 { // a node that goes back keeps keys for longer
-		m.lose(now, false, stepError(step), m.marked)
+		m.lose(now, false, stepError(step), m.Marked)
 	}
 }
 
 // rest is for how much longer the node has no vote. It goes by the monotonic clock alone:
 // when in doubt, longer. Under the mutex.
-func (m *incarnation) rest(now time.Time) time.Duration {
+func (m *Node) rest(now time.Time) time.Duration {
 	if m.lost.IsZero() {
 		return 0
 	}
-	return max(0, m.lost.Add(m.set.quarantine()).Sub(now))
+	return max(0, m.lost.Add(m.group.Quarantine()).Sub(now))
 }
 
 // reason is why the node has no vote, or had none recently. Under the mutex.
-func (m *incarnation) reason(now time.Time) error {
+func (m *Node) reason(now time.Time) error {
 	if _, ok := m.why.(pastError); ok { // the time since then goes on
 		return pastError(now.Sub(m.lost))
 	}
 	return m.why
 }
+
+// ScriptOnly reports whether the client may not release there what it acquires by plain commands: such acquires are void.
+func (m *Node) ScriptOnly() bool { return m.scriptOnly.Load() }
 
 // ErrNew is why a node cannot vote that had no marker.
 var ErrNew = errors.New("it is new, or has lost its data")
@@ -364,8 +314,8 @@ func (e pastError) Error() string {
 	return fmt.Sprintf("it was new, restarted, or had lost its data, %v ago", printable.Duration(time.Duration(e)))
 }
 
-// suspended is for how much longer the node has no vote, and why; 0: it has one.
-func (m *incarnation) suspended() (rest time.Duration, why error) {
+// Suspended is for how much longer the node has no vote, and why; 0: it has one.
+func (m *Node) Suspended() (rest time.Duration, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.Now()
@@ -375,23 +325,23 @@ func (m *incarnation) suspended() (rest time.Duration, why error) {
 	return rest, why
 }
 
-// skewed is how far the node's clock is from the others', if that is too far.
-func (m *incarnation) skewed() time.Duration {
+// Skewed is how far the node's clock is from the others', if that is too far.
+func (m *Node) Skewed() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.skew
 }
 
 // votes reports whether the node has a vote.
-func (m *incarnation) votes() bool {
-	rest, _ := m.suspended()
+func (m *Node) votes() bool {
+	rest, _ := m.Suspended()
 	return rest == 0
 }
 
 // poisoned says why a grant with this fence is no vote; nil: it is one, since the fence is no
 // further ahead of the middle of the nodes' clocks than it may be. See acquire.go.
-func (m *incarnation) poisoned(number int64, middle time.Time, most time.Duration) error {
-	ahead := m.clocks.beyond(number, middle)
+func (m *Node) poisoned(number int64, middle time.Time, most time.Duration) error {
+	ahead := m.group.Beyond(number, middle)
 	if ahead <= most {
 		return nil
 	}
@@ -410,9 +360,9 @@ func (m *incarnation) poisoned(number int64, middle time.Time, most time.Duratio
 // marker was written, by clocks that differ by less than the quarantine leaves room for (see
 // acquire.go). So a reader gets a fence above those of all earlier writers, though the node has
 // forgotten them. Under the mutex.
-func (m *incarnation) floor() int64 {
-	if !m.marked() || m.known.Born == 0 {
+func (m *Node) floor() int64 {
+	if !m.Marked() || m.known.Born == 0 {
 		return 0
 	}
-	return time.UnixMilli(m.known.Born).Add(m.set.quarantine() - wire.Clamp).UnixMicro()
+	return time.UnixMilli(m.known.Born).Add(m.group.Quarantine() - wire.Clamp).UnixMicro()
 }

@@ -1,28 +1,32 @@
-package lane
+package vote
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // answers has a node answer a request, after which its marker is shown.
-func (m *incarnation) answers(q *Request, says wire.Reply, shown string) {
-	f := &flight{batch: []*Request{q}, sent: m.Now()}
-	f.bound = m.bind(f.batch, f.sent)
+func (m *Node) answers(q *lane.Request, says wire.Reply, shown string) {
+	batch, sent := []*lane.Request{q}, m.Now()
+	before := m.Bind(batch, sent)
 	q.Reply, q.Shown = says, shown
-	m.judge(f)
+	m.Judge(batch, sent, before)
 }
+
+// joined has a node say what it is.
+func joined(m *Node, mark wire.Mark, sent time.Time) { m.Joined(mark, sent, func(wire.Marker) {}) }
 
 // TestWithoutVote: the answer of a node that may have forgotten is no vote: neither a grant, nor a
 // refusal, nor the news that it has stored a fence, for it may have forgotten a higher one. Whether
 // a token still holds a key, or is gone, it can tell as well as any other node.
 func TestWithoutVote(t *testing.T) {
 	cfg := testConfig()
-	m := testIncarnation(&cfg)
+	m := testNode(&cfg)
 	now := time.Now()
 	for _, tt := range []struct {
 		step          wire.Op
@@ -44,7 +48,7 @@ func TestWithoutVote(t *testing.T) {
 			if !voting {
 				m.lost, want = now.Add(time.Hour-cfg.Quarantine), tt.before
 			}
-			q := &Request{Op: tt.step, Claim: &Claim{}}
+			q := &lane.Request{Op: tt.step, Claim: &lane.Claim{}}
 			m.answers(q, wire.Reply{Status: tt.reply}, "")
 			if q.Reply.Status != want {
 				t.Errorf("%v, %v, with a vote %v: %v, want %v", tt.step, tt.reply, voting, q.Reply.Status, want)
@@ -63,7 +67,7 @@ func TestMarkers(t *testing.T) {
 		var told []time.Duration
 		cfg := testConfig()
 		cfg.Events = quarantines(func(d time.Duration) { told = append(told, d) })
-		m := testIncarnation(&cfg)
+		m := testNode(&cfg)
 		at := func(ahead time.Duration) int64 { return time.Now().Add(ahead).UnixMicro() }
 		rest := func() time.Duration {
 			m.mu.Lock()
@@ -77,24 +81,24 @@ func TestMarkers(t *testing.T) {
 			mark := wire.Marker{RunID: id, Born: born, Writer: born}.String()
 			return wire.Mark{Value: mark, Before: "x", Now: at(0)}
 		}
-		m.Joined(mark("run1", born), time.Now())
+		joined(m, mark("run1", born), time.Now())
 		if got := rest(); got != full {
 			t.Errorf("a new marker: %v, want %v", got, full)
 		}
 		time.Sleep(full / 2)
-		m.Joined(mark("run1", born), time.Now())
+		joined(m, mark("run1", born), time.Now())
 		if got := rest(); got != full-full/2 {
 			t.Errorf("the same one half the time later: %v", got)
 		}
-		m.Joined(mark("run2", time.Now().Add(-full/4).UnixMilli()), time.Now())
+		joined(m, mark("run2", time.Now().Add(-full/4).UnixMilli()), time.Now())
 		if got := rest(); (got - (full - full/4)).Abs() > time.Millisecond {
 			t.Errorf("another that is a quarter of the time old: %v", got)
 		}
-		m.Joined(mark("run3", time.Now().Add(-time.Hour).UnixMilli()), time.Now())
+		joined(m, mark("run3", time.Now().Add(-time.Hour).UnixMilli()), time.Now())
 		if got := rest(); (got - (full - full/4)).Abs() > time.Millisecond {
 			t.Errorf("an old one takes nothing away from a quarantine: %v", got)
 		}
-		m.Joined(mark("run4", time.Now().Add(time.Hour).UnixMilli()), time.Now())
+		joined(m, mark("run4", time.Now().Add(time.Hour).UnixMilli()), time.Now())
 		if got := rest(); got != full {
 			t.Errorf("one from the future: %v, want %v", got, full)
 		}
@@ -107,20 +111,18 @@ func TestMarkers(t *testing.T) {
 func testConfig() Config {
 	drift := func(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 	return Config{
-		TTL: 10 * time.Second, MaxTTL: 10 * time.Second, DriftOf: drift, NodeTimeout: 500 * time.Millisecond,
+		Config: lane.Config{NodeTimeout: 500 * time.Millisecond, Clock: systemClock{}, Host: sim.Chance{}},
+		TTL:    10 * time.Second, MaxTTL: 10 * time.Second, DriftOf: drift,
 		Quarantine: 10*time.Second + drift(10*time.Second), MaxNodeSkew: 4 * time.Second,
-		Clock: systemClock{}, Host: sim.Chance{}, Events: quarantines(func(time.Duration) {}),
+		Events: quarantines(func(time.Duration) {}),
 	}
 }
 
-// testIncarnation is the incarnation of the first of three nodes.
-func testIncarnation(cfg *Config) *incarnation {
-	s := &Set{cfg: *cfg, news: make(chan struct{}), clocks: clocksOf(3, cfg)}
-	s.lanes.Store(new([]*Lane))
-	s.view.Store(&View{Quorum: 1})
-	m := newIncarnation("node", s, cfg, s.clocks)
-	m.clocks.members[0] = &m.clock
-	s.bound(cfg.MaxTTL)
+// testNode is the first of three nodes.
+func testNode(cfg *Config) *Node {
+	g := clocksOf(3, cfg)
+	m := NewNode("node", cfg, g)
+	g.members[0] = &m.clock
 	return m
 }
 
@@ -131,11 +133,9 @@ func (systemClock) Now() time.Time { return time.Now() }
 // Quarantines are the events of that kind.
 type quarantines func(time.Duration)
 
-func (quarantines) Down(string, *Failure)                            {}
+func (quarantines) Down(string, *lane.Failure)                       {}
 func (quarantines) Up(string, time.Duration)                         {}
 func (quarantines) ClockStep(string, time.Duration)                  {}
 func (quarantines) Votes(string)                                     {}
-func (quarantines) Joined(*wire.Description)                         {}
-func (quarantines) Members(*wire.Description)                        {}
 func (quarantines) Warning(error)                                    {}
 func (q quarantines) Quarantined(_ string, d time.Duration, _ error) { q(d) }

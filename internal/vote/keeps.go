@@ -1,4 +1,4 @@
-package lane
+package vote
 
 import (
 	"errors"
@@ -8,9 +8,6 @@ import (
 
 	"github.com/quorumlock/redlock/internal/wire"
 )
-
-// errRetired is why a node has no vote.
-var errRetired = errors.New("it is no member of the set any more")
 
 // errUnusable is why a node has no vote by the description of a set that this program cannot use.
 var errUnusable = errors.New("this program's options are not those of the set")
@@ -27,7 +24,7 @@ func (e tooLongError) Error() string {
 // An UntoldError says that a node has no vote because it does not keep the description by which the client
 // counts. If it has lost its data, it may be told again as soon as others have been heard of.
 type UntoldError struct {
-	node *incarnation
+	node *Node
 	by   *wire.Description // nil: the client has none either
 }
 
@@ -39,61 +36,64 @@ func (e UntoldError) Error() string {
 }
 
 // Votes reports whether the node can vote by now.
-func (e UntoldError) Votes() bool { return e.by != nil && e.node.keepsThis(e.by) && e.node.votes() }
+func (e UntoldError) Votes() bool { return e.by != nil && e.node.Keeps(e.by) && e.node.votes() }
 
 // Outdated reports whether the client goes by another description than it did when the node had no vote.
 func (e UntoldError) Outdated(known *wire.Description) bool { return e.by != known }
 
-// A foreignError says that a node belongs to another set.
-type foreignError struct{ told wire.Told }
+// A ForeignError says that a node belongs to another set.
+type ForeignError struct{ Kept wire.Told }
 
-func (e foreignError) Error() string {
-	return fmt.Sprintf("it is a node of another set, with the members %s: give the nodes of one set, or make it forget, with redlock members forget", strings.Join(e.told.Members, ", "))
+func (e ForeignError) Error() string {
+	return fmt.Sprintf("it is a node of another set, with the members %s: give the nodes of one set, or make it forget, with redlock members forget", strings.Join(e.Kept.Members, ", "))
 }
 
-// A copyError says that a node has the data of a member at another address.
-type copyError struct{ of string }
+// A CopyError says that a node has the data of a member at another address.
+type CopyError struct{ Of string }
 
-func (e copyError) Error() string {
-	return fmt.Sprintf("it says that it is the member %s: it has a copy of its data, or is that server: make it forget, with redlock members forget, or give each member a server", e.of)
+func (e CopyError) Error() string {
+	return fmt.Sprintf("it says that it is the member %s: it has a copy of its data, or is that server: make it forget, with redlock members forget, or give each member a server", e.Of)
 }
 
-// taken is the member for which the node is taken; "": none.
-func (m *incarnation) taken() string {
+// Taken is the member for which the node is taken; "": none.
+func (m *Node) Taken() string {
 	if as := m.as.Load(); as != nil {
 		return *as
 	}
 	return ""
 }
 
+// TakeFor takes the node for a member from now on; nil: for none.
+func (m *Node) TakeFor(member *string) { m.as.Store(member) }
+
 // unlike says why a node that keeps this has no vote by a description; nil: it keeps that one, and the program can use it.
-func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
-	if !m.set.usable(d) {
+func (m *Node) unlike(kept wire.Told, d *wire.Description) error {
+	if !m.group.usable(d) {
 		return errUnusable
 	}
 	return m.differs(kept, d)
 }
 
 // differs says what a node that keeps this has to do with another description; nil: it keeps that one.
-func (m *incarnation) differs(kept wire.Told, d *wire.Description) error {
+func (m *Node) differs(kept wire.Told, d *wire.Description) error {
 	switch {
 	case d == nil && !m.cfg.Described:
 		return nil
 	case m.alias.Load().unproven():
-		return copyError{kept.Self}
+		return CopyError{kept.Self}
 	case d != nil && kept.Same(d):
-		if as := m.taken(); as != "" && kept.Self != as {
-			return copyError{kept.Self}
+		if as := m.Taken(); as != "" && kept.Self != as {
+			return CopyError{kept.Self}
 		}
 		return nil
 	case d != nil && kept.Description != nil && kept.Set != d.Set:
-		return foreignError{kept}
+		return ForeignError{kept}
 	}
 	return UntoldError{m, d}
 }
 
-// kept is what the node keeps, as far as is known.
-func (m *incarnation) kept() wire.Told {
+// Kept is what the node keeps, as far as is known.
+func (m *Node) Kept() wire.Told {
 	if m.alias.Load().unproven() {
 		return wire.Told{}
 	}
@@ -102,8 +102,8 @@ func (m *incarnation) kept() wire.Told {
 	return m.told
 }
 
-// keeps takes in what the node keeps, and its marker.
-func (m *incarnation) keeps(t wire.Told, mark wire.Marker) {
+// Keep takes in what the node keeps, and its marker.
+func (m *Node) Keep(t wire.Told, mark wire.Marker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if same := m.joined && mark.Same(m.toldBy); !same || t.At() != m.told.At() {
@@ -114,35 +114,29 @@ func (m *incarnation) keeps(t wire.Told, mark wire.Marker) {
 	}
 }
 
-// disown has a node that keeps nothing any more be no member by what it has kept: it was not shown that it is that one.
-func (m *incarnation) disown() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.self = wire.Told{}
-}
-
-// keptSince is when the node was heard to keep what it keeps.
-func (m *incarnation) keptSince() time.Time {
+// KeptSince is when the node was heard to keep what it keeps.
+func (m *Node) KeptSince() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.since
 }
 
-func (m *incarnation) keepsThis(d *wire.Description) bool {
+// Keeps reports whether the node keeps a description, and is the member that it says it is.
+func (m *Node) Keeps(d *wire.Description) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.differs(m.told, d) == nil
 }
 
-// lostAt is when the node has lost its data, and the marker that it has had since.
-func (m *incarnation) lostAt() (time.Time, string) {
+// LostAt is when the node has lost its data, and the marker that it has had since.
+func (m *Node) LostAt() (time.Time, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.emptied, m.mark
 }
 
-// hasMet reports whether the node has been joined, and has said what it keeps.
-func (m *incarnation) hasMet() bool {
+// HasMet reports whether the node has been joined, and has said what it keeps.
+func (m *Node) HasMet() bool {
 	if m.alias.Load().unproven() {
 		return false
 	}
@@ -151,8 +145,8 @@ func (m *incarnation) hasMet() bool {
 	return m.joined
 }
 
-// member is the address that the node has in a set, as it has once said itself; "": it has not.
-func (m *incarnation) member(set string) string {
+// Member is the address that the node has in a set, as it has once said itself; "": it has not.
+func (m *Node) Member(set string) string {
 	if m.alias.Load().unproven() {
 		return ""
 	}

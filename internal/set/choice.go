@@ -1,4 +1,4 @@
-package lane
+package set
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -110,7 +111,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 		return nil
 	}
 	anew := v.Description == nil
-	need, epoch := len(v.Lanes)/2+1, int64(1)
+	need, epoch := len(v.nodes)/2+1, int64(1)
 	var largest, set string
 	if !anew {
 		set, epoch = v.Description.Set, v.Description.Epoch+1
@@ -140,15 +141,15 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 			settled, grace = need, s.cfg.NodeTimeout/8
 		}
 		p, first := step(nil, 0, settled)
-		unheard := s.settled(p) < settled && slices.ContainsFunc(v.Lanes, func(n *Lane) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
+		unheard := s.settled(p) < settled && slices.ContainsFunc(v.nodes, func(n *node) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
 		if tell != nil && first.yes < need && first.yes+first.lost >= need {
 			var missing []string
-			for _, n := range v.Lanes {
+			for _, n := range v.nodes {
 				if !slices.Contains(first.agreed, n) {
 					missing = append(missing, n.Name)
 				}
 			}
-			tell(fmt.Sprintf("all %d members to agree (%s): %d may have lost data since the last change, and count for this one only then. A member must answer, and keep the description of this set (redlock doctor). For one that is gone for good, start an empty server at its address", len(v.Lanes), strings.Join(missing, ", "), first.lost), 0)
+			tell(fmt.Sprintf("all %d members to agree (%s): %d may have lost data since the last change, and count for this one only then. A member must answer, and keep the description of this set (redlock doctor). For one that is gone for good, start an empty server at its address", len(v.nodes), strings.Join(missing, ", "), first.lost), 0)
 			tell = nil
 		}
 		largest = max(largest, first.largest)
@@ -161,7 +162,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 			largest = max(largest, second.largest)
 		}
 		if first.ahead > 0 { // which description they have, is learned when they are joined
-			rejoinAll(v.Lanes)
+			rejoinAll(v.nodes)
 		}
 		s.mu.Lock()
 		over := s.known != v.Description || first.ahead >= need
@@ -169,7 +170,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 		if over || proposal == nil && first.yes >= need {
 			return nil
 		}
-		w.pause(Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // two that go on at once would refuse each other again
+		w.pause(lane.Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // two that go on at once would refuse each other again
 	}
 	return nil
 }
@@ -178,7 +179,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 func (s *Set) settled(p *poll) (settled int) {
 	long := s.cfg.Clock.Now().Add(-wire.Milliseconds(wire.MaxMillis))
 	for _, n := range p.same {
-		if lost, _ := n.node.lostAt(); n.node.hasMet() && lost.Before(long) {
+		if lost, _ := n.vote.LostAt(); n.vote.HasMet() && lost.Before(long) {
 			settled++
 		}
 	}
@@ -198,15 +199,14 @@ func (s *Set) ballot(than string) string {
 
 // A poll has what nodes have answered.
 type poll struct {
-	set   *Set
-	asked int
+	asked []*node
 
 	mu     sync.Mutex // protects what follows
 	open   int
 	said   []any
-	by     []*Lane // who said it
-	from   []*Lane // those that have answered, be it with an error
-	same   []*Lane // those that have shown, in a choice, the marker by which the client knew them
+	by     []*node // who said it
+	from   []*node // those that have answered, be it with an error
+	same   []*node // those that have shown, in a choice, the marker by which the client knew them
 	denied error   // what a node must not do, or cannot
 	enough func(*poll) bool
 	grace  time.Duration
@@ -216,13 +216,13 @@ type poll struct {
 // poll asks the members of a view, until that is enough or the time for an answer is over, and gives what
 // they have replied. When it is enough, the others have grace to answer, too.
 func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Duration, enough func(*poll) bool) *poll {
-	p := &poll{set: s, enough: enough, grace: grace, asked: len(v.Lanes), open: len(v.Lanes), done: make(chan struct{})}
-	about := &Claim{Key: "redlock:set"}
+	p := &poll{enough: enough, grace: grace, asked: v.nodes, open: len(v.nodes), done: make(chan struct{})}
+	about := &lane.Claim{Key: "redlock:set"}
 	now := s.cfg.Clock.Now()
-	for _, n := range v.Lanes {
-		q := &Request{Op: op, Claim: about, Deadline: now.Add(s.cfg.NodeTimeout), To: p, Args: args}
+	for _, n := range v.nodes {
+		q := &lane.Request{Op: op, Claim: about, Deadline: now.Add(s.cfg.NodeTimeout), To: p, Args: args}
 		if n.Submit(q, now) {
-			p.Deliver(n, q)
+			p.Deliver(n.Lane, q)
 		}
 	}
 	limit := time.AfterFunc(s.cfg.NodeTimeout, p.end)
@@ -233,7 +233,9 @@ func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Durat
 	return &poll{asked: p.asked, said: slices.Clone(p.said), by: slices.Clone(p.by), from: slices.Clone(p.from), same: slices.Clone(p.same), denied: p.denied}
 }
 
-func (p *poll) Deliver(n *Lane, q *Request) {
+// Deliver takes in a node's answer.
+func (p *poll) Deliver(from *lane.Lane, q *lane.Request) {
+	n := p.asked[slices.IndexFunc(p.asked, func(n *node) bool { return n.Lane == from })]
 	p.mu.Lock()
 	if p.open--; q.Reply.Status != wire.Timeout {
 		p.from = append(p.from, n)
@@ -274,7 +276,7 @@ func (p *poll) end() {
 type votes struct {
 	yes     int               // how many have promised, or taken
 	lost    int               // how many more have, and count only if all members have
-	agreed  []*Lane           // who has: these two together
+	agreed  []*node           // who has: these two together
 	ahead   int               // how many keep a description of the epoch or a later one, and do not count
 	largest string            // the largest ballot of which one has heard
 	value   *wire.Description // what is to be taken: what has been taken with the largest ballot, or the proposal; nil: nothing
@@ -289,7 +291,7 @@ type votes struct {
 func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Description, fits func(*wire.Description) bool) (all votes) {
 	type answer struct {
 		wire.Chosen
-		by           *Lane
+		by           *node
 		keeps, taken *wire.Description
 	}
 	var said []answer
@@ -301,7 +303,7 @@ func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Desc
 	same := func(a, b *wire.Description) bool { return a != nil && b != nil && a.Text() == b.Text() }
 	next := func(d *wire.Description) bool { return d != nil && d.Epoch >= epoch && (set == "" || d.Set == set) }
 	// All members have answered, and one of them may have forgotten what it took.
-	forgot := set != "" && len(said) == p.asked && slices.ContainsFunc(said, func(c answer) bool { return c.Lost || c.keeps == nil })
+	forgot := set != "" && len(said) == len(p.asked) && slices.ContainsFunc(said, func(c answer) bool { return c.Lost || c.keeps == nil })
 	best := ""
 	all.value = proposal
 	for i, c := range said {
@@ -335,7 +337,7 @@ func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Desc
 		}
 		all.agreed = append(all.agreed, c.by)
 	}
-	if all.yes+all.lost == p.asked {
+	if all.yes+all.lost == len(p.asked) {
 		all.yes += all.lost
 	}
 	return all

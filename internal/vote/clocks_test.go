@@ -1,4 +1,4 @@
-package lane
+package vote
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ func look(o *Config) *looked {
 		o.MaxTTL = 10 * time.Second
 	}
 	o.TTL = cmp.Or(o.TTL, o.MaxTTL)
-	k := &looked{allow: o.toleranceOf(o.MaxTTL), now: time.Now(), ahead: time.Hour}
+	k := &looked{allow: o.tolerance(o.MaxTTL), now: time.Now(), ahead: time.Hour}
 	k.sample(k.now, k.now, k.now.Add(k.ahead).Round(0), k.allow)
 	return k
 }
@@ -47,7 +47,7 @@ func TestSteadyClocks(t *testing.T) {
 		{MaxTTL: 10 * time.Second, Drift: time.Second}, {MaxTTL: 10 * time.Second, Drift: 10 * time.Millisecond},
 		{TTL: 10 * time.Second, MaxTTL: 10 * time.Minute}, {TTL: 10 * time.Second, MaxTTL: 10 * time.Minute, Drift: time.Second}} {
 		shortest := cmp.Or(o.TTL, o.MaxTTL)
-		rate := o.toleranceOf(o.MaxTTL).speed
+		rate := o.tolerance(o.MaxTTL).speed
 		if o.Drift == 0 && rate != 0.01 {
 			t.Errorf("the default tolerates a speed of %v", rate)
 		}
@@ -182,7 +182,7 @@ func TestStallsAreNoSteps(t *testing.T) {
 					return d
 				}
 				var k offsetEstimate
-				allow := (&Config{TTL: ttl}).toleranceOf(ttl)
+				allow := (&Config{TTL: ttl}).tolerance(ttl)
 				begin, at := time.Now(), time.Duration(0)
 				for n := range 10_000 {
 					if at += below(20 * time.Millisecond); rng.IntN(100) == 0 {
@@ -367,8 +367,11 @@ func TestUndetectedBetweenLooks(t *testing.T) {
 }
 
 // clocksOf has the estimates of n members.
-func clocksOf(n int, cfg *Config) *clocks {
-	c := newClocks(cfg)
+func clocksOf(n int, cfg *Config) *Group {
+	if cfg.DriftOf == nil {
+		cfg.DriftOf = func(time.Duration) time.Duration { return 0 }
+	}
+	c := NewGroup(cfg)
 	for range n {
 		c.members = append(c.members, new(nodeClock))
 	}
@@ -376,7 +379,7 @@ func clocksOf(n int, cfg *Config) *clocks {
 }
 
 // hear gives a client a sample of a node's clock.
-func hear(c *clocks, node int, now time.Time, ahead time.Duration) (step, skew time.Duration) {
+func hear(c *Group, node int, now time.Time, ahead time.Duration) (step, skew time.Duration) {
 	step, skew, _ = c.sample(c.members[node], now, now, now.Add(ahead).Round(0))
 	return step, skew
 }
@@ -516,11 +519,11 @@ func TestMiddleIsVague(t *testing.T) {
 			if _, skew, _ := c.sample(c.members[node], now, now, shows.Round(0)); skew != 0 {
 				t.Errorf("%s: node %d is said to be off by %v", tt.name, node, skew)
 			}
-			if ahead := c.beyond(shows.Round(0).Add(wire.Clamp).UnixMicro(), c.middle(now)); ahead != 0 {
+			if ahead := c.Beyond(shows.Round(0).Add(wire.Clamp).UnixMicro(), c.Middle(now)); ahead != 0 {
 				t.Errorf("%s: a number of now is said to be %v ahead", tt.name, ahead)
 			}
 		}
-		if ahead := c.beyond(shows.Round(0).Add(2*time.Second+time.Millisecond).UnixMicro(), c.middle(now)); ahead == 0 {
+		if ahead := c.Beyond(shows.Round(0).Add(2*time.Second+time.Millisecond).UnixMicro(), c.Middle(now)); ahead == 0 {
 			t.Errorf("%s: a number of the future is none", tt.name)
 		}
 	}
