@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +11,13 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/sim"
-	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
+
+// The way of an Acquire, from the call to the nodes: wait takes its turn in the local queue, attempts asks until the lock is
+// there, attempt asks by what is known of the set, and round asks all nodes, with a token of its own. A TryAcquire goes by
+// try in the place of wait and attempts.
 
 // TryAcquire acquires the lock if no other client has it. It returns after Options.NodeTimeout at
 // the latest (after half of the TTL, if that is shorter), or when ctx ends. The first call on nodes
@@ -28,66 +32,257 @@ import (
 // The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and
 // also ctx's error if that has ended; nothing is left behind then.
 func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
-	return lk.call(ctx, "try-acquire", name, options, lk.try)
-}
-
-// call runs do for what a call asks for, as one operation of the trace. It returns at once for a name that the context's
-// lock takes in.
-func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption, do func(context.Context, *opTrace, *acquisition) (*Lock, error)) (*Lock, error) {
-	if err := lk.made(); err != nil {
-		return nil, err
-	}
-	a, err := lk.acquisition(name, options)
-	if err != nil {
-		return nil, err
-	}
-	if l, err := lk.within(ctx, a); l != nil || err != nil {
+	c, l, err := lk.call(ctx, "try-acquire", name, options)
+	if c == nil {
 		return l, err
 	}
+	return c.ends(c.try())
+}
+
+// Acquire waits until it has the lock or ctx ends; nothing else bounds it. The
+// lock is not renewed by itself: see [AutoRenew] and [Locker.Do].
+//
+// Waiters are served first come, first served, in this process and among all that use this
+// library. A release notifies the first waiter, which has the lock about two round trips later.
+// Without a message (the holder died, or the message got lost) the waiter asks again when the
+// lock expires, or after a tenth of the TTL, a second at the most.
+//
+// When ctx ends, the error is ctx's and also why the lock could not be had until
+// then, ErrHeld or ErrNoQuorum: [errors.Is] finds both. What waiting cannot cure is
+// returned at once: a bad option, a closed Locker, or a key in the way that is not a
+// lock, on so many nodes that no quorum is left. If so many nodes refuse this client
+// (a wrong password, a missing right, a certificate that is not trusted, TLS where
+// there is none, a host name that does not exist), Acquire returns ErrNoQuorum after
+// five seconds, since credentials and names may be about to change.
+func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
+	c, l, err := lk.call(ctx, "acquire", name, options)
+	if c == nil {
+		return l, err
+	}
+	return c.ends(c.wait())
+}
+
+// Do waits for the lock as [Locker.Acquire] does, calls fn while it is held, and
+// releases it when fn returns or panics. The lock is renewed as long as fn runs;
+// fn's context ends with ctx, or when the lock does, and fn should end then, too.
+//
+// The error is Acquire's if the lock could not be had: fn was not called. Else it
+// is fn's, joined with the reason if the lock ended before fn did. That the lock
+// could not be released in time is no error: the work is done, and the TTL is the
+// backstop. Hooks.Unreleased reports it.
+func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, *Lock) error, options ...AcquireOption) (err error) {
+	l, err := lk.Acquire(ctx, name, append(options[:len(options):len(options)], AutoRenew())...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if lost := l.Release(ctx); errors.Is(lost, ErrLost) && !errors.Is(err, ErrLost) {
+			err = errors.Join(err, lost)
+		}
+	}()
+	return fn(l.Context(ctx), l)
+}
+
+// A call is a TryAcquire or an Acquire that is under way: an operation of the trace, and what it asks for.
+type call struct {
+	lk    *Locker
+	ctx   context.Context
+	trace *opTrace
+	*acquisition
+}
+
+// call makes a call, by what is known of the set. If nothing is, it goes by the program's own options. It takes its place in
+// the order of waiters at once all the same, and is planned anew when the set turns out to have another separator, or
+// another MaxTTL (errRenamed). Nil: there is nothing to ask for, since the call is invalid, or joins the context's lock.
+func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption) (*call, *Lock, error) {
+	if err := lk.made(); err != nil {
+		return nil, nil, err
+	}
+	o := lk.settings()
+	began := o.Clock.Now()
+	a, err := o.acquisition(name, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.began = began
+	if l, err := lk.within(ctx, a); l != nil || err != nil {
+		return nil, l, err
+	}
 	if err := lk.bounds(ctx, a); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	t := lk.begins(ctx, op, a.name, nil)
-	l, err := do(ctx, t, a)
+	return &call{lk, ctx, lk.begins(ctx, op, a.name, nil), a}, nil, nil
+}
+
+// ends tells the trace what has become of the call.
+func (c *call) ends(l *Lock, err error) (*Lock, error) {
 	if err == nil {
-		lk.watched(l)
+		c.lk.watched(l)
 	}
-	t.ends(l, err)
+	c.trace.ends(l, err)
 	return l, err
 }
 
-func (lk *Locker) try(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	l, err := lk.tryOnce(ctx, t, a)
+// wait waits in the local queue, and speaks to the nodes when it is the first there.
+func (c *call) wait() (*Lock, error) {
+	if err := c.lk.enter(); err != nil {
+		return nil, err
+	}
+	defer c.lk.leave()
+	w := c.lk.waiting.Enter(c.want())
+	defer func() { c.lk.waiting.Leave(w) }()
+	c.shut = c.lk.shut.enter(c.queue)
+	defer c.lk.shut.leave(c.queue)
+	l, err := c.inTurn(w)
 	for err == errRenamed {
-		if l, err = lk.replan(ctx, a); l == nil && err == nil {
-			l, err = lk.tryOnce(ctx, t, a)
+		if l, err = c.replan(); l == nil && err == nil {
+			w = c.lk.waiting.Replace(w, c.want())
+			l, err = c.inTurn(w)
 		}
 	}
 	return l, err
 }
 
-func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	if a.until.IsZero() {
-		a.until = a.began.Add(lk.nodeTimeout(a.ttl))
+// inTurn waits for the calls before it in the local queue, then makes attempts.
+func (c *call) inTurn(w *waitlist.Waiter) (*Lock, error) {
+	if turn := w.Turn(); turn != nil {
+		c.trace.wait(nil)
+		select {
+		case <-turn:
+		case <-c.ctx.Done():
+		case <-c.lk.closing:
+		}
+		c.lk.parts.Host.Woke(sim.Waiter, w.Name(), 0)
+		if cause := c.lk.stops(c.ctx); cause != nil {
+			return nil, c.unspoken(w, cause)
+		}
 	}
-	l, err := lk.first(ctx, t, a)
+	l, err := c.attempts(w)
+	w.Withdraw(err == nil)
+	// ctx may end in the moment after an attempt was decided: then the attempt's error does not say so yet.
+	if why := quorumError(err); why != nil && c.ctx.Err() != nil && why.Cause == nil {
+		why.Cause = ended(c.ctx)
+	}
+	return l, err
+}
+
+// manyCalls is after how many attempts in a row that messages have led to in vain the next message
+// is not obeyed at once. As a rule the first one leads to the lock; but anybody may publish.
+const manyCalls = 8
+
+// attempts makes attempts until one has the lock, or there is no point in another one.
+func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
+	w.Activate()
+	if w.Turn() == nil {
+		if l, err := c.plain(); !errors.Is(err, errVoid) && (c.ctx.Err() != nil || quorumError(err) == nil) {
+			return l, err
+		}
+	}
+	var last *QuorumError
+	slot, again := int64(0), c.others()
+	vain := 0 // attempts one after another that messages have led to in vain
+	for try := 0; ; try++ {
+		sent := c.lk.now()
+		queues := w
+		if !w.Ready() {
+			queues = nil
+		}
+		l, err := c.attempt(slot, queues)
+		if err != nil && c.ctx.Err() != nil && last != nil {
+			// A round that was cut short knows less than the one before: nodes that
+			// had no time to answer are not why the call was waiting.
+			last.Cause = ended(c.ctx)
+			return nil, last
+		}
+		why := quorumError(err)
+		if why == nil || c.ctx.Err() != nil {
+			return l, err
+		}
+		refusal := why.refusal()
+		switch {
+		case refusal.Hopeless():
+			return nil, err
+		case c.shutOut(why):
+			return nil, why
+		case c.concede(err), queues == nil && w.Ready(): // or the answers have told the time
+			continue
+		}
+		last = why
+		told := *why // the waiter's will say what ended it
+		c.lk.waiting.Failed(w, &told)
+		if again > 0 {
+			again--
+			if slot = refusal.FreeSlot(); slot > 0 {
+				continue
+			}
+		}
+		again = c.others()
+		if refusal.Held || errors.Is(err, errUnfenced) {
+			w.Listen()
+		} else {
+			w.Withdraw(false) // it would keep the places of others for whom there may be a quorum
+		}
+		c.trace.wait(why)
+		p := waitlist.Pause{Held: refusal.Held, Longest: refusal.RetryIn(try, c.ttl, c.lk.parts.Host), Key: why.token}
+		if vain >= manyCalls {
+			p.Hold = waitlist.Backoff(vain-manyCalls, c.ttl, c.lk.parts.Host.Jitter())
+		}
+		p.Round = elapsed(sent, c.lk.now())
+		called, stopped := w.Rest(c.ctx, c.lk.closing, p)
+		if vain++; !called {
+			vain = 0
+		}
+		if stopped {
+			why.Cause = c.lk.stops(c.ctx)
+			return nil, why
+		}
+		slot = cmp.Or(w.FreeSlot(), slot)
+	}
+}
+
+// shutOut reports whether so many nodes have refused this client for so long that waiting is of no use, and has the error
+// say so. Nodes that were not asked, since they are away, count with what they have said.
+func (c *call) shutOut(why *QuorumError) bool {
+	now := c.lk.now()
+	for _, n := range why.Nodes() {
+		c.shut.heard(n.Node, n.Outcome, n.Err, now)
+	}
+	return c.shut.ends(why, c.lk.lanes.View(), now)
+}
+
+// try makes attempts as long as their answers say that there is a point in another one, within the call's time.
+func (c *call) try() (*Lock, error) {
+	l, err := c.tryOnce()
+	for err == errRenamed {
+		if l, err = c.replan(); l == nil && err == nil {
+			l, err = c.tryOnce()
+		}
+	}
+	return l, err
+}
+
+func (c *call) tryOnce() (*Lock, error) {
+	if c.until.IsZero() {
+		c.until = c.began.Add(c.lk.nodeTimeout(c.ttl))
+	}
+	l, err := c.plain()
 	seen := seenWithQuorum(err)
 	again := func(slot int64) { // while there is time: the answers so far say more than that there was none
-		if quorumError(err) == nil || lk.limit(a, lk.now()) > 0 {
-			l, err = lk.attempt(ctx, t, a, slot, nil)
+		if quorumError(err) == nil || c.limit(c.lk.now()) > 0 {
+			l, err = c.attempt(slot, nil)
 			seen = seen || seenWithQuorum(err)
 		}
 	}
 	if errors.Is(err, errVoid) && !contested(err) {
 		again(0)
 	}
-	for a.concede(err) {
+	for c.concede(err) {
 		again(0)
 	}
-	if lk.awaitVotes(ctx, a, err, a.until) {
+	if c.awaitVotes(err) {
 		again(0)
 	}
-	for range a.others() {
+	for range c.others() {
 		slot := freeSlot(err)
 		if slot == 0 {
 			break
@@ -95,7 +290,7 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 		again(slot)
 	}
 	if contested(err) {
-		return lk.contend(ctx, t, a, err, seen)
+		return c.contend(err, seen)
 	}
 	if why := quorumError(err); why != nil && errors.Is(err, errVoid) {
 		err = why
@@ -103,7 +298,7 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 	return l, err
 }
 
-// first is the first attempt: by plain commands, which cost a node half of what the script costs. It
+// plain is an attempt by plain commands, which cost a node half of what the script costs. It
 // is for a name that no other client is known to want at the moment, and for sets whose names are no paths
 // (wire.PlainAnswer). If the nodes' answers are no votes, or the attempt cannot be made, the error is errVoid,
 // and the next attempt is by the script, which names the holder and puts a waiter in the queues.
@@ -111,29 +306,29 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 // Where an attempt has come to nothing another one soon would, too, and two attempts cost more than
 // one. So there is one for each name and Locker in plainPause at most. It may keep the lock from the
 // first waiter of a queue for a round trip.
-func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	if a.modes != string(wire.ModeX) || a.separator != "" {
+func (c *call) plain() (*Lock, error) {
+	if c.modes != string(wire.ModeX) || c.separator != "" {
 		return nil, errVoid
 	}
-	if err := lk.settled(ctx, a); err != nil {
+	if err := c.settled(); err != nil {
 		return nil, err
 	}
-	now := lk.now()
-	if !lk.mayPlain(a.key, now) {
+	now := c.lk.now()
+	if !c.lk.mayPlain(c.key, now) {
 		return nil, errVoid
 	}
-	number, good := lk.lanes.Number(now)
+	number, good := c.lk.lanes.Number(now)
 	if !good {
 		return nil, errVoid
 	}
-	before := lk.lanes.View()
-	l, err := lk.ask(ctx, t, a, number, 0, nil)
+	before := c.lk.lanes.View()
+	l, err := c.round(number, 0, nil)
 	if err == nil {
-		t.tries() // otherwise it is no more than the beginning of the next one
+		c.trace.tries() // otherwise it is no more than the beginning of the next one
 		return l, nil
 	}
-	lk.notPlain(a.key, lk.now())
-	if !errors.Is(err, ErrClosed) && ctx.Err() == nil && lk.lanes.View().Description != before.Description {
+	c.lk.notPlain(c.key, c.lk.now())
+	if !errors.Is(err, ErrClosed) && c.ctx.Err() == nil && c.lk.lanes.View().Description != before.Description {
 		// The set was changed meanwhile: another lane has joined a node after the round had begun, and before its
 		// request left, so the node granted by a later description. All nodes may have done so.
 		err = errVoid
@@ -144,20 +339,19 @@ func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 // errVoid is why there is no lock by plain commands. It says nothing about who has it.
 var errVoid = errors.New("not by plain commands")
 
-// attempt is one round for a new lock, with a token of its own: whatever became
-// of an earlier attempt's requests, they can neither take nor release this one.
-func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot int64, w *waitlist.Waiter) (*Lock, error) {
+// attempt asks the nodes for a new lock by the script. If the set is changed meanwhile, it asks again.
+func (c *call) attempt(slot int64, w *waitlist.Waiter) (*Lock, error) {
 	for {
-		if err := lk.settled(ctx, a); err != nil {
+		if err := c.settled(); err != nil {
 			return nil, err
 		}
-		before := lk.lanes.View()
-		l, err := lk.ask(ctx, t, a, 0, slot, w)
-		if err != nil && ctx.Err() == nil && lk.lanes.View().Description != before.Description {
-			continue // the set was changed meanwhile
+		before := c.lk.lanes.View()
+		l, err := c.round(0, slot, w)
+		if err != nil && c.ctx.Err() == nil && c.lk.lanes.View().Description != before.Description {
+			continue
 		}
 		if errors.Is(err, ErrHeld) {
-			lk.notPlain(a.key, lk.now())
+			c.lk.notPlain(c.key, c.lk.now())
 		}
 		return l, err
 	}
@@ -165,104 +359,115 @@ func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot 
 
 // limit is how long a step of an acquisition may take that begins now: a NodeTimeout, or what is left of the call's
 // time. Zero or less: nothing is.
-func (lk *Locker) limit(a *acquisition, now time.Time) time.Duration {
-	limit := lk.nodeTimeout(a.ttl)
-	if !a.until.IsZero() {
-		limit = min(limit, left(a.until, now))
+func (c *call) limit(now time.Time) time.Duration {
+	limit := c.lk.nodeTimeout(c.ttl)
+	if !c.until.IsZero() {
+		limit = min(limit, left(c.until, now))
 	}
 	return limit
 }
 
-// ask is an attempt: by plain commands with this number, or by the script if there is none.
-func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, slot int64, w *waitlist.Waiter) (*Lock, error) {
-	if err := lk.enter(); err != nil {
+// round asks all nodes once, by plain commands with this number, or by the script if there is none. Each round has a token
+// of its own: whatever becomes of an earlier one's requests, they can neither take nor release this lock.
+func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
+	if err := c.lk.enter(); err != nil {
 		return nil, err
 	}
-	defer lk.leave()
-	if err := ended(ctx); err != nil {
-		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+	defer c.lk.leave()
+	if err := ended(c.ctx); err != nil {
+		return nil, fmt.Errorf("redlock: acquire %q: %w", c.name, err)
 	}
-	if lk.renamed(a) {
+	if c.renamed() {
 		return nil, errRenamed
 	}
-	if number == 0 {
-		t.tries()
-	}
-	l := lk.newLock(a, slot, lk.newToken(a, t.traceID()))
-	if w != nil && w.Secret() != "" {
-		l.claim.Token = lk.sign(w.Secret(), a, t.traceID())
-	}
-	l.trace = t
-	if l.claim.Plain = number > 0; l.claim.Plain {
-		l.claim.Proposal = number
-	}
-	sent := lk.now()
-	limit := lk.limit(a, sent)
+	l := c.asking(number, slot, w)
+	sent := c.lk.now()
+	limit := c.limit(sent)
 	if limit <= 0 {
-		return nil, lk.unasked(ctx, a, a.began)
+		return nil, c.unasked(c.ctx, c.began)
 	}
 	if l.waiter = w; w != nil {
 		w.Begin(&l.claim)
 	}
-	r := lk.newRound(wire.Acquire, l, nil)
+	r := c.lk.newRound(wire.Acquire, l, nil)
 	defer r.drop()
-	r.trace, r.tries = t, !a.until.IsZero()
+	r.trace, r.tries = c.trace, !c.until.IsZero()
 	r.start(sent, sent.Add(limit))
-	r.wait(ctx, limit)
-	decided, unfenced := r.decided(), error(nil)
-	if decided == won {
-		number, stored := r.fence()
-		// A node that answered before a majority was heard of could not be judged by it.
-		if ahead := lk.lanes.Beyond(number, lk.now()); ahead > a.ahead {
-			unfenced = r.poisoned(lk.now(), ahead)
-		} else if l.claim.Fence = number; !stored {
-			unfenced = lk.raise(ctx, l, sent, limit)
-		}
+	r.wait(c.ctx, limit)
+	var unfenced error
+	if r.decided() == won {
+		unfenced = c.fence(r, sent, limit)
 	}
 
 	// The second look at the clock, after the last vote that was needed: a lock
 	// that took its whole life to acquire is none.
-	now := lk.now()
-	drift := lk.settings().drift(a.ttl)
-	err := ended(ctx)
-	switch {
-	case l.claim.Plain && decided != won && err == nil && r.voids():
-		if err = errVoid; !a.until.IsZero() {
-			err = fmt.Errorf("%w: %w", errVoid, r.explain(now, nil)) // see contested
-		}
-	case decided != won:
-		err = r.explain(now, err)
-	case unfenced != nil:
-		err = unfenced
-	case validFor(sent, now, a.ttl, drift) <= 0:
-		err = r.tooLate(now)
-	case err != nil:
-		err = fmt.Errorf("redlock: acquire %q: %w", a.name, err)
-	case lk.isClosing():
-		err = ErrClosed
-	}
-	if err != nil {
-		// An attempt whose fence could not be stored has lost to a number: another attempt's, which has
-		// been refused as a rule (plain commands count before they know). It must not lose its turn.
-		keep := w != nil && (errors.Is(err, ErrHeld) || errors.Is(err, errUnfenced)) && ended(ctx) == nil && !lk.isClosing()
-		l.mu.Lock()
-		l.endErr = errReleased
-		if keep { // and no release of the lock is in a lane yet
-			l.claim.KeepPlace, l.claim.RetryBy = true, now.Add(limit)
-		}
-		l.mu.Unlock()
-		l.releaseAsync()
+	now := c.lk.now()
+	if err := c.failed(r, unfenced, now); err != nil {
+		l.giveUp(err, c.ctx, now.Add(limit))
 		return nil, err
 	}
 	l.since, l.claim.Before = now, nil
-	if a.maxHold != nil {
-		l.maxUntil = now.Add(*a.maxHold)
+	if c.maxHold != nil {
+		l.maxUntil = now.Add(*c.maxHold)
 	}
 	l.until = l.validUntil(sent)
-	if a.renewed {
+	if c.renewed {
 		l.keep()
 	}
 	return l, nil
+}
+
+// asking makes the lock that a round asks for.
+func (c *call) asking(number, slot int64, w *waitlist.Waiter) *Lock {
+	if number == 0 {
+		c.trace.tries()
+	}
+	l := c.lk.newLock(c.acquisition, slot, c.lk.newToken(c.acquisition, c.trace.traceID()))
+	if w != nil && w.Secret() != "" {
+		l.claim.Token = c.lk.sign(w.Secret(), c.acquisition, c.trace.traceID())
+	}
+	l.trace = c.trace
+	if l.claim.Plain = number > 0; l.claim.Plain {
+		l.claim.Proposal = number
+	}
+	return l
+}
+
+// failed is why a round has not acquired its lock; nil: it has. Unfenced says why its fence does not count.
+func (c *call) failed(r *round, unfenced error, now time.Time) error {
+	decided, err := r.decided(), ended(c.ctx)
+	switch {
+	case r.lock.claim.Plain && decided != won && err == nil && r.voids():
+		if c.until.IsZero() {
+			return errVoid
+		}
+		return fmt.Errorf("%w: %w", errVoid, r.explain(now, nil)) // see contested
+	case decided != won:
+		return r.explain(now, err)
+	case unfenced != nil:
+		return unfenced
+	case validFor(r.sent, now, c.ttl, c.lk.settings().drift(c.ttl)) <= 0:
+		return r.tooLate(now)
+	case err != nil:
+		return fmt.Errorf("redlock: acquire %q: %w", c.name, err)
+	case c.lk.isClosing():
+		return ErrClosed
+	}
+	return nil
+}
+
+// giveUp releases what a round that has failed was granted. A waiter that will ask again keeps its place in the queues,
+// until that time; also one whose fence could not be stored: it has lost to a number, which another attempt has that has
+// been refused as a rule (plain commands count before they know), and must not lose its turn.
+func (l *Lock) giveUp(err error, ctx context.Context, until time.Time) {
+	keep := l.waiter != nil && (errors.Is(err, ErrHeld) || errors.Is(err, errUnfenced)) && ended(ctx) == nil && !l.locker.isClosing()
+	l.mu.Lock()
+	l.endErr = errReleased
+	if keep { // and no release of the lock is in a lane yet
+		l.claim.KeepPlace, l.claim.RetryBy = true, until
+	}
+	l.mu.Unlock()
+	l.releaseAsync()
 }
 
 // newToken makes a token that no other attempt has. Trace is the id of the trace that the attempt belongs to; "":
@@ -299,28 +504,122 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 	return l
 }
 
+// errRenamed says that no node was asked for a lock: the call made its keys with another separator than that of the set,
+// or its TTL is longer than the set allows. The caller plans it again (replan).
+var errRenamed = errors.New("the lock is another one by the settings of the set")
+
+func (c *call) renamed() bool {
+	o := c.lk.settings()
+	return c.separator != o.Separator || o.over(c.ttl)
+}
+
+// replan makes the call ask for what it was made for by what the set says now. It keeps its place, and its bound.
+// If the call turns out to be within a lock of its context, replan returns what within does.
+func (c *call) replan() (*Lock, error) {
+	o := c.lk.settings()
+	now, err := o.acquisition(c.asked, c.options)
+	if err != nil {
+		return nil, err
+	}
+	now.began, now.until, now.shut = c.began, c.until, c.shut
+	*c.acquisition = *now
+	if l, err := c.lk.within(c.ctx, c.acquisition); l != nil || err != nil {
+		return l, err
+	}
+	return nil, o.bounds(c.acquisition)
+}
+
+// bounds returns an error if the lock would live for longer than the set allows.
+func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
+	if lk.settings().bounds(a) == nil {
+		return nil
+	}
+	if err := lk.enter(); err != nil {
+		return err
+	}
+	defer lk.leave()
+	lk.asksFor(ctx, a.ttl)
+	if err := ended(ctx); err != nil {
+		return fmt.Errorf("redlock: acquire %q: %w", a.asked, err)
+	}
+	return lk.settings().bounds(a)
+}
+
+// asksFor asks the members whether the set allows so long a TTL by now, if it does not as far as is known. A client that
+// has asked the nodes for nothing since has not heard of a change.
+func (lk *Locker) asksFor(ctx context.Context, ttl time.Duration) {
+	if o := lk.settings(); o.Quarantine > 0 && o.over(ttl) {
+		lk.lanes.Ask(ctx, lk.nodeTimeout(ttl))
+	}
+}
+
+// settled waits until a quorum keeps the set's description: for a NodeTimeout, and for another one while it is chosen.
+// After that an attempt says of each node what is wrong. settled returns an error if the program cannot use the set, if
+// c.ctx ends, or errRenamed.
+func (c *call) settled() error {
+	if !c.lk.lanes.Agreed() {
+		began := c.lk.now()
+		patience := c.limit(began)
+		if !c.until.IsZero() {
+			patience /= 2 // the rest is for the nodes' answers
+		}
+		isNew, err := c.lk.agreeUnless(c.ctx, patience, func() bool { return c.renamed() })
+		if err != nil {
+			return fmt.Errorf("redlock: acquire %q: %w", c.name, err)
+		}
+		if c.ctx.Err() != nil && !c.lk.lanes.Agreed() {
+			return c.unasked(c.ctx, began)
+		}
+		if isNew { // other programs have just begun, too
+			now := c.lk.now()
+			c.lk.notPlain(c.key, now)
+			if limit := c.lk.nodeTimeout(c.ttl); c.until.Equal(c.began.Add(limit)) { // at most once
+				c.until = now.Add(limit) // what tries need to settle a split vote
+			}
+		}
+	}
+	if c.renamed() {
+		return errRenamed
+	}
+	return nil
+}
+
+// unasked makes the error of a call whose time was over before a node was asked for the lock, since the set's
+// description was not known, or the clock was set: what each node has to do with that.
+func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
+	r := c.lk.newRound(wire.Acquire, c.lk.newLock(c.acquisition, 0, c.lk.newToken(c.acquisition, "")), nil)
+	r.sent = began
+	for i, n := range r.view.Lanes {
+		if why := n.Away(); why != nil {
+			r.told[i], r.reqs[i].Reply = true, wire.Reply{Status: why.Status, Err: why.Err}
+			r.ballot.add(voteNone)
+		}
+	}
+	return r.explain(c.lk.now(), ended(ctx))
+}
+
 // awaitVotes waits until a node votes that did not keep the description of the set when it was asked, and reports
 // whether one does. A client that asks after a long time may find that a node has lost its data meanwhile. Whether it
-// may tell that node the description is decided by the answers of the others (mayTell in internal/lane/members.go),
+// may tell that node the description is decided by the answers of the others (mayTell in internal/set/members.go),
 // which may come a moment later. The others are asked for their markers, which a refusal does not show.
 //
 // Or the set was changed meanwhile, and too few of its nodes have answered to go by the next description: the nodes that
 // keep that one never vote by the one before. Then awaitVotes waits until the client goes by another description.
-func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, until time.Time) bool {
+func (c *call) awaitVotes(err error) bool {
 	why := quorumError(err)
 	if why == nil || !slices.ContainsFunc(why.Nodes(), (*NodeError).untold) {
 		return false
 	}
-	view := lk.lanes.View()
-	about := &lane.Claim{Key: a.key, Keys: a.keys[:1]}
-	now := lk.now()
+	view := c.lk.lanes.View()
+	about := &lane.Claim{Key: c.key, Keys: c.keys[:1]}
+	now := c.lk.now()
 	for _, n := range view.Lanes {
-		n.Submit(&lane.Request{Op: wire.Inspect, Claim: about, Deadline: until, To: lane.Nobody{}}, now)
+		n.Submit(&lane.Request{Op: wire.Inspect, Claim: about, Deadline: c.until, To: lane.Nobody{}}, now)
 	}
-	look := time.NewTicker(max(lk.settings().NodeTimeout/64, time.Millisecond))
+	look := time.NewTicker(max(c.lk.settings().NodeTimeout/64, time.Millisecond))
 	defer look.Stop()
-	for lk.now().Before(until) {
-		known := lk.lanes.View().Description
+	for c.lk.now().Before(c.until) {
+		known := c.lk.lanes.View().Description
 		for _, n := range why.Nodes() {
 			if n.votes() || n.outdated(known) {
 				return true
@@ -328,141 +627,13 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 		}
 		select {
 		case <-look.C:
-		case <-ctx.Done():
+		case <-c.ctx.Done():
 		}
-		lk.parts.Host.Woke(sim.Caller, why.token, -1)
-		if err := ended(ctx); err != nil {
+		c.lk.parts.Host.Woke(sim.Caller, why.token, -1)
+		if err := ended(c.ctx); err != nil {
 			why.Cause = err
 			return false
 		}
 	}
 	return false
-}
-
-// A fence is a number for each acquisition of a name, larger than those of all
-// earlier ones. To count on each node and take the largest number of a quorum is not
-// enough: two that overlap on a node which has counted less may come to the same
-// number. What a quorum has not stored, the next one need not see.
-//
-// So a number is a fence when a quorum of nodes has it stored as that of the grant
-// which they gave to this very attempt. On one node grants come one after another,
-// each with a token of its own, and the counter only grows. A commit is an instant
-// in the time of its grant. Take two acquisitions, of which one was complete before
-// the other began: their quorums share a node. There the commit of the first came
-// before the grant of the second, which therefore was numbered higher; and the
-// second's fence is the largest number of its quorum. No clock is in this. It needs
-// a node that kept its counter, of the two quorums' common ones.
-//
-// A node keeps its numbers in a table of counters without a TTL, of which several names
-// share one (internal/script/table.go). That changes nothing in the argument: the counter
-// still only grows, and the grants of all names of a bucket come one after another. What
-// another name does makes the counter larger between a grant and its raise, and then the
-// raise says no, and the attempt has failed; and between a grant and a copy of its request,
-// which is told what is stored by then: more than the number of the grant, and stored while
-// the key is lane.Ours, so it may be committed as well. A grant leaves a counter there. Where
-// there is none the node has lost its table, and what that said may have been past the number:
-// nothing is raised there, and a copy has no grant. No step of a clock, no idle time and no
-// expiry is in this.
-//
-// Where no node kept its counter, time steps in. The number that is proposed is the client's
-// time, and the node takes it only within S, half a second, of its own. So a node that starts
-// again with no counter starts above all that it had given out, if that was near the time. Let
-// K be Options.MaxNodeSkew: a node has a vote while its clock is within K of the middle of
-// the nodes' clocks. A number that is not below middle + K + 2S is no vote (clocks.beyond): its
-// grant is given back, and nothing is raised to it. So when a node whose time was T lost its
-// table, what was a fence on it was below T + 2K + 2S; and when it has a vote again it numbers
-// nothing below T + Q - S, with Q the quarantine. Hence Q >= 2K + 3S is asked for. A number that is
-// acquired by plain commands is not bent, and so it counts only where it is not below the node's
-// time - S. It may be further above that, by
-// K and what is not known of the middle, which is less than 2S.
-//
-// That rule also keeps the numbers of a clock that is far ahead where they are. A minority
-// of such nodes cannot move the middle, costs its own votes, and nothing else, also when
-// their clocks are right again and their counters are not. That a client proposes a number
-// which is far ahead needs no rule: the nodes bend it to their time.
-//
-// Who holds a lock shared has no number of its own, but the largest of the past: so large
-// as that of every earlier writer, and less than that of every later one. Time cannot step in
-// with a number for each, as those who read the same would have different ones. But what a
-// node has lost was below the T + Q - S of when its marker was written, and what it numbers
-// from then on, with a vote, is not (floor in package vote). So that is the least number of a reader
-// there, and it is stored like any.
-//
-// The same number is proposed to all nodes. As a rule all take it, and the fence is
-// stored with the grants, in one round trip. Else a second one raises the counters
-// that are behind ("if the lock is still mine and the counter is not past it").
-
-// errUnfenced is what ended an attempt that had a quorum of grants.
-var errUnfenced = errors.New("the fence could not be stored on a quorum of nodes")
-
-// fence gives the largest number of the grants of a round that was won, and whether a
-// quorum has stored it.
-func (r *round) fence() (number int64, stored bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	same := 0
-	for i := range r.reqs {
-		if a := &r.reqs[i].Reply; r.told[i] && a.Status == wire.Granted {
-			switch {
-			case a.Fence > number:
-				number, same = a.Fence, 1
-			case a.Fence == number:
-				same++
-			}
-		}
-	}
-	return number, same >= r.ballot.need
-}
-
-// raise has a quorum of nodes store the fence of a lock that a quorum has granted. It
-// asks all nodes: one whose grant is still under way gets to it first, in its lane,
-// and one that has not granted says no. A node that has the number already says yes
-// once more. One that has no vote stores it, too, but does not count: it may have
-// forgotten a higher one (RAISE_ALL in docs/model).
-func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time.Duration) error {
-	r := lk.newRound(wire.Raise, l, nil)
-	defer r.drop()
-	r.trace = l.trace
-	r.start(sent, sent.Add(limit))
-	r.wait(ctx, limit-elapsed(sent, lk.now()))
-	if r.decided() == won {
-		return nil
-	}
-	err := r.explain(lk.now(), ended(ctx))
-	if err.Cause == nil {
-		err.Cause = errUnfenced
-	}
-	return err
-}
-
-// concede reports whether an attempt came to nothing since a majority of the nodes, or so many
-// that the others are no quorum, numbers far ahead of the time; and has the next attempt take
-// as much of that as a quorum needs, and no more. A minority that is ahead costs its votes, so
-// that it leads nobody astray. But where all clocks were wrong together, and are right now,
-// their numbers are those of the locks there were, and the next has to be larger: no order is
-// in danger that a quorum of counters keeps. It takes a node to lose its table, and another
-// to share its quorum, for numbers to be of any time at all.
-func (a *acquisition) concede(err error) bool {
-	why := quorumError(err)
-	if why == nil {
-		return false
-	}
-	var ahead []time.Duration
-	nodes := why.Nodes()
-	for _, node := range nodes {
-		if by, is := node.Err.(vote.PoisonError); is {
-			ahead = append(ahead, time.Duration(by))
-		}
-	}
-	slices.Sort(ahead)
-	lacks := why.Need - (why.N - len(nodes)) // of a quorum, if those who said nothing grant it
-	if lacks <= 0 || lacks > len(ahead) || a.ahead == 0 && len(ahead) <= why.N-why.Need {
-		return false // or a minority, unless others of the majority have been conceded already
-	}
-	most := ahead[lacks-1]
-	if most <= a.ahead {
-		return false
-	}
-	a.ahead = most + time.Second // a number may be one more by then
-	return true
 }

@@ -74,6 +74,7 @@
 package redlock
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -89,9 +90,8 @@ import (
 )
 
 // A Locker acquires locks on one set of nodes. It may be used from any number of
-// goroutines. It has a goroutine and a connection for each node (eight, where the
-// round trip takes a millisecond or more), and one goroutine for renewals, however
-// many locks are held or waited for.
+// goroutines. It has two goroutines and a connection for each node, another connection
+// while calls wait, and one goroutine for renewals, however many locks are held or waited for.
 type Locker struct {
 	inForce  atomic.Pointer[settings]
 	parts    *replace.Parts // but for tests, the Host alone
@@ -213,3 +213,28 @@ func (lk *Locker) mayPlain(key string, now time.Time) bool {
 func (lk *Locker) notPlain(key string, now time.Time) {
 	lk.plain.of(key).Store(now.Add(lk.plainPause()).UnixNano())
 }
+
+// errNoLocker and errNoLock are the errors of methods of values that no function of this package has made. A
+// deferred Release of a lock that was not acquired is the usual case.
+var (
+	errNoLocker = errors.New("redlock: the Locker is nil, or was not made by New or Connect")
+	errNoLock   = errors.New("redlock: the Lock is nil, or was not acquired: look at the error of the call that should have acquired it")
+)
+
+// manyLockers is how many Lockers may be open in a process before a Warning. A program has one for each set of
+// nodes, as a rule.
+const manyLockers = 100
+
+var (
+	openLockers atomic.Int64
+	toldLockers atomic.Bool // of too many of them, once in a process
+)
+
+// countOpened counts a Locker, and warns if a program makes Lockers that it never closes. countClosed takes one off.
+func countOpened(warn func(error)) {
+	if n := openLockers.Add(1); n >= manyLockers && toldLockers.CompareAndSwap(false, true) {
+		warn(fmt.Errorf("redlock: this process has %d open Lockers, each with its own connections and goroutines: make one Locker for the whole program, and not one for each request or lock; Close those that are no longer used", n))
+	}
+}
+
+func countClosed() { openLockers.Add(-1) }

@@ -1,195 +1,35 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"sync"
+	"time"
 
+	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Do waits for the lock as [Locker.Acquire] does, calls fn while it is held, and
-// releases it when fn returns or panics. The lock is renewed as long as fn runs;
-// fn's context ends with ctx, or when the lock does, and fn should end then, too.
-//
-// The error is Acquire's if the lock could not be had: fn was not called. Else it
-// is fn's, joined with the reason if the lock ended before fn did. That the lock
-// could not be released in time is no error: the work is done, and the TTL is the
-// backstop. Hooks.Unreleased reports it.
-func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, *Lock) error, options ...AcquireOption) (err error) {
-	l, err := lk.Acquire(ctx, name, append(options[:len(options):len(options)], AutoRenew())...)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if lost := l.Release(ctx); errors.Is(lost, ErrLost) && !errors.Is(err, ErrLost) {
-			err = errors.Join(err, lost)
-		}
-	}()
-	return fn(l.Context(ctx), l)
-}
-
-// Acquire waits until it has the lock or ctx ends; nothing else bounds it. The
-// lock is not renewed by itself: see [AutoRenew] and [Locker.Do].
-//
-// Waiters are served first come, first served, in this process and among all that use this
-// library. A release notifies the first waiter, which has the lock about two round trips later.
-// Without a message (the holder died, or the message got lost) the waiter asks again when the
-// lock expires, or after a tenth of the TTL, a second at the most.
-//
-// When ctx ends, the error is ctx's and also why the lock could not be had until
-// then, ErrHeld or ErrNoQuorum: [errors.Is] finds both. What waiting cannot cure is
-// returned at once: a bad option, a closed Locker, or a key in the way that is not a
-// lock, on so many nodes that no quorum is left. If so many nodes refuse this client
-// (a wrong password, a missing right, a certificate that is not trusted, TLS where
-// there is none, a host name that does not exist), Acquire returns ErrNoQuorum after
-// five seconds, since credentials and names may be about to change.
-func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
-	return lk.call(ctx, "acquire", name, options, lk.await)
-}
-
-// await waits in the local queue, and speaks to the nodes when it is the first there.
-func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	if err := lk.enter(); err != nil {
-		return nil, err
-	}
-	defer lk.leave()
-	w := lk.waiting.Enter(a.want())
-	defer func() { lk.waiting.Leave(w) }()
-	a.shut = lk.shut.enter(a.queue)
-	defer lk.shut.leave(a.queue)
-	l, err := lk.inTurn(ctx, t, a, w)
-	for err == errRenamed {
-		if l, err = lk.replan(ctx, a); l == nil && err == nil {
-			w = lk.waiting.Replace(w, a.want())
-			l, err = lk.inTurn(ctx, t, a, w)
-		}
-	}
-	return l, err
-}
-
 func (a *acquisition) want() *waitlist.Want {
 	return &waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began}
 }
 
-// inTurn speaks to the nodes when the call is the first in its local queue.
-func (lk *Locker) inTurn(ctx context.Context, t *opTrace, a *acquisition, w *waitlist.Waiter) (*Lock, error) {
-	if turn := w.Turn(); turn != nil {
-		t.wait(nil)
-		select {
-		case <-turn:
-		case <-ctx.Done():
-		case <-lk.closing:
-		}
-		lk.parts.Host.Woke(sim.Waiter, w.Name(), 0)
-		if cause := lk.stops(ctx); cause != nil {
-			return nil, lk.unspoken(w, a, cause)
-		}
-	}
-	l, err := lk.loop(ctx, t, a, w)
-	w.Withdraw(err == nil)
-	// ctx may end in the moment after an attempt was decided: then the attempt's error does not say so yet.
-	if why := quorumError(err); why != nil && ctx.Err() != nil && why.Cause == nil {
-		why.Cause = ended(ctx)
-	}
-	return l, err
-}
-
 // unspoken makes the error of a call that has waited behind another one of this Locker's.
-func (lk *Locker) unspoken(w *waitlist.Waiter, a *acquisition, cause error) *QuorumError {
-	view := lk.lanes.View()
+func (c *call) unspoken(w *waitlist.Waiter, cause error) *QuorumError {
+	view := c.lk.lanes.View()
 	e := QuorumError{Op: wire.Acquire.String(), N: len(view.Lanes), Need: view.Quorum, Kind: ErrHeld}
-	if last, ok := lk.waiting.Last(w).(*QuorumError); ok {
+	if last, ok := c.lk.waiting.Last(w).(*QuorumError); ok {
 		e = *last
-	} else if !lk.lanes.Agreed() { // the call before waits for the nodes to tell the set
-		e = *lk.unasked(context.Background(), a, a.began)
+	} else if !c.lk.lanes.Agreed() { // the call before waits for the nodes to tell the set
+		e = *c.unasked(context.Background(), c.began)
 	}
-	e.Name, e.Cause = a.name, cause
+	e.Name, e.Cause = c.name, cause
 	return &e
-}
-
-// manyCalls is after how many attempts in a row that messages have led to in vain the next message
-// is not obeyed at once. As a rule the first one leads to the lock; but anybody may publish.
-const manyCalls = 8
-
-// loop makes attempts until one has the lock, or there is no point in another one.
-func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitlist.Waiter) (*Lock, error) {
-	w.Activate()
-	var last *QuorumError
-	slot, again := int64(0), a.others()
-	calls := 0 // that have led to an attempt in vain, one after another
-	if w.Turn() == nil {
-		if l, err := lk.first(ctx, t, a); !errors.Is(err, errVoid) && (ctx.Err() != nil || quorumError(err) == nil) {
-			return l, err
-		}
-	}
-	for try := 0; ; try++ {
-		sent := lk.now()
-		queues := w
-		if !w.Ready() {
-			queues = nil
-		}
-		l, err := lk.attempt(ctx, t, a, slot, queues)
-		if err != nil && ctx.Err() != nil && last != nil {
-			// A round that was cut short knows less than the one before: nodes that
-			// had no time to answer are not why the call was waiting.
-			last.Cause = ended(ctx)
-			return nil, last
-		}
-		why := quorumError(err)
-		if why == nil || ctx.Err() != nil {
-			return l, err
-		}
-		refusal := why.refusal()
-		if refusal.Hopeless() {
-			return nil, err
-		}
-		now := lk.now()
-		for _, n := range why.Nodes() { // of nodes that were not asked, since they are away
-			a.shut.heard(n.Node, n.Outcome, n.Err, now)
-		}
-		if a.shut.ends(why, lk.lanes.View(), now) {
-			return nil, why
-		}
-		if a.concede(err) {
-			continue
-		}
-		if queues == nil && w.Ready() {
-			continue // the answers have told the time
-		}
-		last = why
-		told := *why // the waiter's will say what ended it
-		lk.waiting.Failed(w, &told)
-		if again > 0 {
-			again--
-			if slot = refusal.FreeSlot(); slot > 0 {
-				continue
-			}
-		}
-		again = a.others()
-		if refusal.Held || errors.Is(err, errUnfenced) {
-			w.Listen()
-		} else {
-			w.Withdraw(false) // it would keep the places of others for whom there may be a quorum
-		}
-		t.wait(why)
-		p := waitlist.Pause{Held: refusal.Held, Longest: refusal.RetryIn(try, a.ttl, lk.parts.Host), Key: why.token}
-		if calls >= manyCalls {
-			p.Hold = waitlist.Backoff(calls-manyCalls, a.ttl, lk.parts.Host.Jitter())
-		}
-		p.Round = elapsed(sent, lk.now())
-		called, stopped := w.Rest(ctx, lk.closing, p)
-		if calls++; !called {
-			calls = 0
-		}
-		if stopped {
-			why.Cause = lk.stops(ctx)
-			return nil, why
-		}
-		slot = cmp.Or(w.FreeSlot(), slot)
-	}
 }
 
 // stops is why a call that waits is to return; nil: it may go on.
@@ -201,4 +41,240 @@ func (lk *Locker) stops(ctx context.Context) error {
 		return ErrClosed
 	}
 	return nil
+}
+
+// contested reports whether an attempt failed where nobody was seen to have a quorum of nodes.
+func contested(err error) bool {
+	why := quorumError(err)
+	if why == nil {
+		return false
+	}
+	r := why.refusal()
+	return r.Contested()
+}
+
+// contend settles a split vote for a call that tries once. Several clients have asked in the same instant, and each
+// has some of the nodes. If all of them gave up, the lock would be free and nobody would have it; if all of them
+// asked again, the votes would be split again, since a client gets the node that is near to it.
+//
+// So they go by the order of the waiters (package waitlist). The first attempt enters the queues of the nodes that
+// refuse it, and gives back what it was granted for a place in the queue. When all have done so, the one that came
+// first is the first at all nodes, and gets the lock with its second attempt.
+//
+// A contender gives up when it sees one that came before it, and each says when it came in its token and in the
+// queues. The first one sees none, so one is left. It must not be seen to win before the others give up: if it
+// released the lock soon, the next one would get it, and a job would run twice. A contender also gives up when a
+// client is seen to have a quorum of nodes; or, from the middle of its time on, to have the same nodes in two attempts
+// (Unchanged): that one has the lock, but some of its nodes are down. Before that it may be a client that is further
+// away, and whose first attempt is not over.
+//
+// A client that was seen with a quorum may have no lock all the same (seenWithQuorum). Those that have seen it have given
+// up, and their places in the queues go, but perhaps later than it asks again. So it does not give up for one that
+// came before it: if that one has not given up, it wins, and is seen with a quorum.
+//
+// A contender that gives up leaves the queues. It listens to no messages, since a subscription takes longer to begin
+// than all of this. If its process dies, its places end with a NodeTimeout.
+//
+// Several clients may also hold the lock together, and each node names one of them: readers, or holders of locks below a
+// folder. A place in the queues would keep other readers out. So where the tokens at a quorum of nodes say that their
+// attempts began before this call did, it asks once more without a place, and gives up if the tokens are still there.
+// They may be those of first attempts, of clients that are further away: then these clients settle it. Of all that try,
+// the one that began first by its own clock never gives up for this. And nobody has given up for a client that is in
+// no queue, and was not seen with a quorum.
+//
+// Seen says that the client may have been seen with a quorum before.
+func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
+	var last *QuorumError
+	errors.As(err, &last)
+	before := last.refusal()
+	var w *waitlist.Waiter // none until the time is known: it is from the second attempt on
+	var me *wire.Contender
+	defer func() {
+		if w != nil {
+			w.Withdraw(l != nil)
+			c.lk.waiting.Leave(w)
+		}
+	}()
+	behind := !seen && before.FreeSlot() == 0 && before.HeldBefore(c.began, &before)
+	if behind {
+		if cause := c.lk.rest(c.ctx, last.token, min(elapsed(c.began, c.lk.now()), left(c.until, c.lk.now()))); cause != nil {
+			last.Cause = cause
+			return nil, last
+		}
+	}
+	for try := 0; ; try++ {
+		sent := c.lk.now()
+		if left(c.until, sent) <= 0 {
+			return nil, last
+		}
+		if ticket, good := c.lk.lanes.Ticket(c.began); w == nil && good && !behind {
+			me = &wire.Contender{Ticket: ticket, Nonce: c.lk.parts.Host.Token()}
+			w = c.lk.waiting.Enter(&waitlist.Want{
+				Queue: "\x00" + me.Waiter(), Key: c.key, Keys: c.keys, Modes: c.modes, TTL: c.ttl, Slots: c.most(),
+				Began: c.began, Contender: me, Lease: c.lk.nodeTimeout(c.ttl),
+			})
+			try = 0
+		}
+		l, err := c.attempt(before.FreeSlot(), w)
+		why := quorumError(err)
+		switch {
+		case why == nil:
+			return l, err
+		case c.ctx.Err() != nil:
+			last.Cause = ended(c.ctx)
+			return nil, last
+		case left(c.until, c.lk.now()) <= 0: // it was cut short, and knows less than the one before
+			return nil, last
+		case c.concede(err):
+			continue
+		}
+		last = why
+		refusal := why.refusal()
+		now := c.lk.now()
+		late := left(c.until, now) < c.lk.nodeTimeout(c.ttl)/2
+		seen = seen || seenWithQuorum(err)
+		switch {
+		case errors.Is(err, errUnfenced):
+		case !refusal.Contested(), me != nil && !seen && refusal.Preceded(me), late && try > 0 && refusal.Unchanged(&before),
+			behind && refusal.HeldBefore(c.began, &before):
+			return nil, last
+		}
+		before, behind = refusal, false
+		pause := lane.Jittered(max(elapsed(sent, now)/2, elapsed(c.began, now)/4, time.Millisecond), c.lk.parts.Host.Jitter())
+		if cause := c.lk.rest(c.ctx, why.token, min(pause, left(c.until, now))); cause != nil {
+			last.Cause = cause
+			return nil, last
+		}
+	}
+}
+
+// seenWithQuorum reports whether other clients may have seen this one with a quorum of nodes in an attempt that has
+// failed: its token was on as many, but the fence could not be stored, or what plain commands did was no vote.
+func seenWithQuorum(err error) bool {
+	why := quorumError(err)
+	switch {
+	case errors.Is(err, errUnfenced):
+		return true
+	case why == nil || !errors.Is(err, errVoid):
+		return false
+	}
+	may := why.N
+	for _, n := range why.Nodes() {
+		if wire.Status(n.Outcome) != wire.Void {
+			may--
+		}
+	}
+	return may >= why.Need
+}
+
+// rest returns after d, or when a call is to return, with the reason for that.
+func (lk *Locker) rest(ctx context.Context, key string, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-lk.closing:
+	}
+	lk.parts.Host.Woke(sim.Caller, key, -1)
+	return lk.stops(ctx)
+}
+
+// refusalPatience is for how long the nodes must refuse a client before its waiters give up. Credentials that are
+// changed in a running service reach servers and clients one after another, and a lane connects again once a second
+// at the latest: a few seconds are enough where somebody is at it, and few for a program that never will be let in.
+const refusalPatience = 5 * time.Second
+
+var errRefused = errors.New("the nodes refuse this client, and waiting does not end that")
+
+// shutOuts has a shutOut for each local queue that calls wait in. The zero value is ready to use.
+type shutOuts struct {
+	mu sync.Mutex
+	of map[string]*shutOut
+}
+
+// enter gives the shutOut of a queue to a call, which must leave it.
+func (s *shutOuts) enter(queue string) *shutOut {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.of[queue]
+	if o == nil {
+		if s.of == nil {
+			s.of = make(map[string]*shutOut)
+		}
+		o = &shutOut{nodes: make(map[string]*refusal)}
+		s.of[queue] = o
+	}
+	o.calls++
+	return o
+}
+
+func (s *shutOuts) leave(queue string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of[queue].calls--; s.of[queue].calls == 0 {
+		delete(s.of, queue)
+	}
+}
+
+// A shutOut remembers since when each node refuses what calls wait for, for a reason that waiting does not end
+// (facts.Lasting). It takes in all answers, late ones, too: an attempt ends with the first answers that decide it, and
+// those may always come from the same nodes. It is for one name, or several at once: a user may have the right to
+// some names and not to others. The calls that wait for the same share it: the first of them speaks for all.
+type shutOut struct {
+	calls int // under the mutex of shutOuts
+
+	mu    sync.Mutex // protects what follows
+	nodes map[string]*refusal
+}
+
+// A refusal is how a node refused first and last, without another answer in between.
+type refusal struct {
+	since, last time.Time
+	err         error
+}
+
+// heard takes in what came of a request to a node. One that was not answered shows nothing, nor do answers that are far
+// apart about the time in between.
+func (s *shutOut) heard(node string, did Outcome, err error, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.nodes[node]
+	switch {
+	case !facts.Lasting(err):
+		switch did {
+		case OutcomeGranted, OutcomeHeld, OutcomeReserved, OutcomeQuarantined, OutcomeNotALock, OutcomeVoid:
+			delete(s.nodes, node)
+		}
+		return
+	case r == nil, elapsed(r.last, now) > refusalPatience:
+		r = &refusal{since: now}
+		s.nodes[node] = r
+	}
+	r.last, r.err = now, err
+}
+
+// ends reports whether so many nodes have refused for long enough that the others are no quorum. If so, it makes why,
+// which is the error of the last attempt, say that, and which nodes refuse.
+func (s *shutOut) ends(why *QuorumError, view *set.View, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var refusing []*NodeError
+	for _, n := range view.Lanes {
+		if r := s.nodes[n.Name]; r != nil && elapsed(r.since, now) >= refusalPatience && elapsed(r.last, now) <= refusalPatience {
+			refusing = append(refusing, &NodeError{Node: n.Name, Outcome: Outcome(wire.Classify(r.err)), Err: r.err})
+		}
+	}
+	if len(view.Lanes)-len(refusing) >= view.Quorum {
+		return false
+	}
+	why.Kind, why.Cause = ErrNoQuorum, errRefused
+	said := why.Nodes()
+	for _, n := range refusing { // the attempt was over without the answers of some
+		if !slices.ContainsFunc(said, func(other *NodeError) bool { return other.Node == n.Node }) {
+			why.note(n)
+			why.Failed++
+		}
+	}
+	return true
 }

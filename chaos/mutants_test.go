@@ -34,16 +34,16 @@ type edit struct{ file, old, new string }
 
 var mutants = []mutant{
 	{"no drift", []edit{
-		{"clock.go", "return ttl/100 + 2*time.Millisecond", "return 0"},
+		{"options.go", "return ttl/100 + 2*time.Millisecond", "return 0"},
 	}, "model", "calm", 200},
 	{"no second look at the clock", []edit{
-		{"acquire.go", "case validFor(sent, now, a.ttl, drift) <= 0:", "case validFor(sent, sent, a.ttl, drift) <= 0:"},
+		{"acquire.go", "case validFor(r.sent, now, c.ttl, c.lk", "case validFor(r.sent, r.sent, c.ttl, c.lk"},
 	}, "model", "sluggish clients", 500},
 	{"a quorum is half of the nodes", []edit{
 		{"quorum.go", "func majority(n int) int { return n/2 + 1 }", "func majority(n int) int { return n / 2 }"},
 	}, "model", "calm", 500},
 	{"one token for all attempts", []edit{
-		{"acquire.go", "lk.newLock(a, slot, lk.newToken(a, t.traceID()))", "lk.newLock(a, slot, oneToken(lk))"},
+		{"acquire.go", "c.lk.newLock(c.acquisition, slot, c.lk.newToken(c.acquisition, c.trace.traceID()))", "c.lk.newLock(c.acquisition, slot, oneToken(c.lk))"},
 		{"redlock.go", "func (lk *Locker) isClosing() bool {", `var tokens sync.Map
 
 func oneToken(lk *Locker) string {
@@ -75,10 +75,10 @@ func (lk *Locker) isClosing() bool {`},
 		{"extend.go", "case left(l.until, now) <= 0:\n\t\t// The confirmation", "case false:\n\t\t// The confirmation"},
 	}, "model", "sluggish clients", 5000},
 	{"clean-up with the caller's context", []edit{
-		{"acquire.go", "\t\tl.releaseAsync()\n", "\t\tif ctx.Err() == nil {\n\t\t\tl.releaseAsync()\n\t\t}\n"},
+		{"acquire.go", "\tl.releaseAsync()\n", "\tif ctx.Err() == nil {\n\t\tl.releaseAsync()\n\t}\n"},
 	}, "model", "long", 500},
 	{"no clean-up after a refusal", []edit{
-		{"acquire.go", "\t\tl.releaseAsync()\n", ""},
+		{"acquire.go", "\tl.releaseAsync()\n", ""},
 	}, "model", "calm", 500},
 	{"only the network tells of the end", []edit{
 		{"lock.go", "l.alarm = time.AfterFunc(left(l.until, l.locker.now()), l.ring)", "l.alarm = time.AfterFunc(time.Hour, l.ring)"},
@@ -123,7 +123,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"lock.go", "r.wait(context.Background(), lk.nodeTimeout(l.claim.TTL))", "r.wait(context.Background(), time.Hour)"},
 	}, "model", "hanging nodes", 500},
 	{"what was denied stays denied", []edit{
-		{"wait.go", "if why == nil || ctx.Err() != nil {", "if why == nil || ctx.Err() != nil || try > 2 {"},
+		{"acquire.go", "if why == nil || c.ctx.Err() != nil {", "if why == nil || c.ctx.Err() != nil || try > 2 {"},
 	}, "model", "minority", 500},
 	{"renewals come too late", []edit{
 		{"extend.go", "at := l.until.Add(l.locker.settings().drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3)", "at := l.until.Add(l.claim.TTL)"},
@@ -151,10 +151,10 @@ func (lk *Locker) isClosing() bool {`},
 
 	// Fences, numbered by simpler rules.
 	{"the fence is the largest number, and is not stored", []edit{
-		{"acquire.go", "if l.claim.Fence = number; !stored {", "if l.claim.Fence = number; !stored && false {"},
+		{"fence.go", "if r.lock.claim.Fence = number; stored {", "if r.lock.claim.Fence = number; stored || true {"},
 	}, "model", "vanishing locks", 5000},
 	{"the fence is stored on fewer nodes than a quorum", []edit{
-		{"acquire.go", "return number, same >= r.ballot.need", "return number, same >= r.ballot.need-1"},
+		{"fence.go", "return number, same >= r.ballot.need", "return number, same >= r.ballot.need-1"},
 	}, "model", "vanishing locks", 2000},
 	{"a grant takes the number that is proposed", []edit{
 		{"internal/testbed/model/scripts.go", "number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)", "number = max(c.Fence, 1)"},
@@ -174,7 +174,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/vote/answers.go", "b.Off = m.group.skew(&m.clock, now)", "b.Off = 0 * m.group.skew(&m.clock, now)"},
 	}, "model", "poisoned nodes", 500},
 	{"no concession to a majority that is ahead", []edit{
-		{"acquire.go", "\tif most <= a.ahead {\n", "\tif true {\n"},
+		{"fence.go", "\tif most <= a.ahead {\n", "\tif true {\n"},
 	}, "model", "boot", 1000},
 	{"a node whose clock is known to be wrong counts", []edit{
 		{"internal/vote/answers.go", "q.Latest = m.group.latest(&m.clock, q.Deadline); b.Off != 0 {", "q.Latest = m.group.latest(&m.clock, q.Deadline); false {"},
@@ -205,7 +205,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/plain.go", "case p.Queues > 0:", "case false:"},
 	}, "model", "waiting", 3000},
 	{"plain commands: names may be paths", []edit{
-		{"acquire.go", ` || a.separator != ""`, ""},
+		{"acquire.go", ` || c.separator != ""`, ""},
 	}, "model", "calendar of kinds", 20},
 	{"plain commands: the node's time is not looked at", []edit{
 		{"internal/wire/plain.go", "Reply{Status: Granted, Fence: number, Time: p.Time,", "Reply{Status: Granted, Fence: number,"},
@@ -254,10 +254,10 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/queue.go", "if ticket < 0 {", "if ticket <= 0 {"},
 	}, "model", "kinds waiting", 200},
 	{"a first attempt is in no queue", []edit{
-		{"wait.go", "lk.attempt(ctx, t, a, slot, queues)", "lk.attempt(ctx, t, a, slot, map[bool]*waitlist.Waiter{true: queues}[try > 0])"},
+		{"acquire.go", "c.attempt(slot, queues)", "c.attempt(slot, map[bool]*waitlist.Waiter{true: queues}[try > 0])"},
 	}, "model", "waiting", 100},
 	{"a waiter has a ticket before it knows the nodes' time", []edit{
-		{"wait.go", "if !w.Ready() {", "if false {"},
+		{"acquire.go", "if !w.Ready() {", "if false {"},
 	}, "model", "standstill", 10000},
 	{"a local queue is last in, first out", []edit{
 		{"internal/waitlist/waitlist.go", "close(q.waiters[0].turn)", "last := len(q.waiters) - 1\n\t\tq.waiters[0], q.waiters[last] = q.waiters[last], q.waiters[0]\n\t\tclose(q.waiters[0].turn)"},
@@ -265,23 +265,23 @@ func (lk *Locker) isClosing() bool {`},
 
 	// Clients that ask once.
 	{"a split vote ends a try", []edit{
-		{"contend.go", "\treturn r.Contested()\n", "\treturn r.Contested() && r.N == 0\n"},
+		{"wait.go", "\treturn r.Contested()\n", "\treturn r.Contested() && r.N == 0\n"},
 	}, "model", "tries at once", 200},
 	{"the first attempt on new nodes is by plain commands", []edit{
-		{"agree.go", "\t\t\tlk.notPlain(a.key, now)\n", ""},
+		{"acquire.go", "\t\t\tc.lk.notPlain(c.key, now)\n", ""},
 	}, "model", "tries at once", 20000},
 	{"a try leaves it to all that it sees", []edit{
-		{"contend.go", "behind && refusal.HeldBefore(a.began, &before):", "behind:"},
-		{"contend.go", "before.HeldBefore(a.began, &before)\n", "true\n"},
+		{"wait.go", "behind && refusal.HeldBefore(c.began, &before):", "behind:"},
+		{"wait.go", "before.HeldBefore(c.began, &before)\n", "true\n"},
 	}, "model", "tries at once", 500},
 	{"a try for a folder waits for the readers below it", []edit{
-		{"contend.go", "before.HeldBefore(a.began, &before)\n", "false\n"},
+		{"wait.go", "before.HeldBefore(c.began, &before)\n", "false\n"},
 	}, "model", "calls", 10000},
 	{"a client that is far away is taken for a holder", []edit{
-		{"contend.go", "late && try > 0 && refusal", "(late || true) && try > 0 && refusal"},
+		{"wait.go", "late && try > 0 && refusal", "(late || true) && try > 0 && refusal"},
 	}, "model", "tries at once", 500},
 	{"a client that was seen with a quorum gives way", []edit{
-		{"contend.go", "me != nil && !seen && refusal", "me != nil && (!seen || true) && refusal"},
+		{"wait.go", "me != nil && !seen && refusal", "me != nil && (!seen || true) && refusal"},
 	}, "model", "tries at once", 500},
 	{"the tokens of two attempts make a quorum", []edit{
 		{"internal/waitlist/refusal.go", "if nodes[n.Holder]++; nodes[n.Holder] >= r.Need {", "party := n.Holder\n\t\t\tif c, is := wire.ParseContender(party); is {\n\t\t\t\tparty = c.Waiter()\n\t\t\t}\n\t\t\tif nodes[party]++; nodes[party] >= r.Need {"},
@@ -394,7 +394,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/testbed/model/store.go", "n.told.At() < d.Epoch:", "n.told.At() != d.Epoch:"},
 	}, "model", "rival operators", 3000},
 	{"two members change at once", []edit{
-		{"change.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},
+		{"members.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},
 	}, "model", "rival operators", 3000},
 	{"a lock has places for eight nodes more than it began with", []edit{
 		{"internal/lane/request.go", "c.places = make(Places, max(n, 1))", "c.places = make(Places, n+8)"},

@@ -2,7 +2,7 @@
  * A member that has lost its data is told a description again, for spin. README.md says how to run it, and what it shows.
  *
  * Members may lose their data, and two descriptions be kept, X and Y: a program has made the set anew, say, while other
- * members were away. A node that keeps none is told one of the two (mayTell in internal/lane/members.go). A node that
+ * members were away. A node that keeps none is told one of the two (mayTell in internal/set/members.go). A node that
  * keeps one is told no other one.
  *
  *                 members       quorum

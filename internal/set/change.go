@@ -310,7 +310,7 @@ func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 //
 // A number that is so far ahead of the time that a grant with it is no vote stays where it is, if a quorum
 // has none like it: a clock was wrong once, and it costs that node its vote. It is no fence, since a fence that was
-// conceded (acquire.go) is on so many nodes that the others are no quorum, also among the members
+// conceded (fence.go) is on so many nodes that the others are no quorum, also among the members
 // of the description after the one by which it was counted.
 func (s *Set) merge(w *wait, v *View) error {
 	var tables [2]map[string][]int64 // by bucket, the numbers of the nodes

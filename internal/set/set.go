@@ -117,7 +117,7 @@ func (s *Set) Number(at time.Time) (number int64, good bool) {
 }
 
 // Beyond gives by how much a fence is ahead of the median of the nodes' clocks, if that is so much
-// that the grant is no vote; else 0. See acquire.go.
+// that the grant is no vote; else 0. See fence.go.
 func (s *Set) Beyond(number int64, now time.Time) time.Duration {
 	return s.group.Beyond(number, s.group.Middle(now))
 }

@@ -12,7 +12,7 @@ import (
 // and every acquire is sent to it with this deadline: so it says what time it is, and counts no
 // fence. Otherwise each name that is locked while the node's clock is wrong would get a fence of
 // that time there, and the node would have no vote for the name once its clock is right (see
-// acquire.go). Its answer shows its marker, as a grant does, and so what the node keeps (mayTell).
+// fence.go). Its answer shows its marker, as a grant does, and so what the node keeps (mayTell).
 const longAgo = 1
 
 // Bind completes the requests of a batch that is about to leave (lane.Node).

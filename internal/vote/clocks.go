@@ -300,7 +300,7 @@ func (g *Group) Middle(now time.Time) time.Time {
 }
 
 // Beyond gives by how much a fence is ahead of the middle of the nodes' clocks, if that is so much
-// that the grant is no vote; else 0. See acquire.go.
+// that the grant is no vote; else 0. See fence.go.
 func (g *Group) Beyond(number int64, middle time.Time) time.Duration {
 	if middle.IsZero() {
 		return 0

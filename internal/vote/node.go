@@ -339,7 +339,7 @@ func (m *Node) votes() bool {
 }
 
 // poisoned says why a grant with this fence is no vote; nil: it is one, since the fence is no
-// further ahead of the middle of the nodes' clocks than it may be. See acquire.go.
+// further ahead of the middle of the nodes' clocks than it may be. See fence.go.
 func (m *Node) poisoned(number int64, middle time.Time, most time.Duration) error {
 	ahead := m.group.Beyond(number, middle)
 	if ahead <= most {
@@ -358,7 +358,7 @@ func (m *Node) poisoned(number int64, middle time.Time, most time.Duration) erro
 // floor is a number that is larger than every fence that the node may have lost, and below which
 // the node gives no fence as long as it has a vote. What it has lost was numbered before its
 // marker was written, by clocks that differ by less than the quarantine leaves room for (see
-// acquire.go). So a reader gets a fence above those of all earlier writers, though the node has
+// fence.go). So a reader gets a fence above those of all earlier writers, though the node has
 // forgotten them. Under the mutex.
 func (m *Node) floor() int64 {
 	if !m.Marked() || m.known.Born == 0 {

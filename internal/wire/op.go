@@ -32,7 +32,7 @@ func (o Op) String() string {
 
 const (
 	// Clamp is how far from its own time a node accepts the fence that a client proposes for a
-	// lock. It is the S of acquire.go.
+	// lock. It is the S of fence.go.
 	Clamp = 500 * time.Millisecond
 
 	// MaxFence is the largest number up to which Lua's numbers have no gaps.

@@ -34,7 +34,7 @@ import (
 //     node that loses its data before that loses its marker, too.
 //   - The number is not behind the node's own time by more than Clamp, as that of a grant by the
 //     script is not. So a node that has lost its table, and has a vote again, gives no number that it
-//     may have given before: see acquire.go. What is not known of the clocks, and how long the answer
+//     may have given before: see fence.go. What is not known of the clocks, and how long the answer
 //     has taken, need no bounds of their own.
 //   - The time is no later than the deadline. The node cannot refuse what is late, as the script does,
 //     but it has no vote, and is told at once to drop the key: it may be late because its clock is ahead,
