@@ -194,14 +194,24 @@ func start(names []string, opts *Options, servers func(*settings) func(int, stri
 		lk.parts.Weigh(lk.lanes.Weigh)
 	}
 
-	// Every node is asked what it is; but once a quorum has said so, the others get
-	// no more than some times as long. They are checked whenever they do answer.
+	if err := lk.meet(names, tried); err != nil {
+		lk.Close()
+		return nil, err
+	}
+	o.told.wait(lk.tellingTime())
+	return lk, nil
+}
+
+// meet waits until the nodes have been asked what they are, and returns an error if the program cannot use them. Once a
+// quorum has said what it is, the others get no more than some times as long. They are checked whenever they do answer.
+func (lk *Locker) meet(names []string, tried <-chan int) error {
+	o := lk.settings()
 	begin := time.Now()
 	longest := max(o.NodeTimeout, time.Second)
 	limit := time.NewTimer(longest)
 	defer limit.Stop()
 	unfit := make(map[int]*NodeError)
-	for asked, fit := n, 0; asked > 0; {
+	for asked, fit := len(names), 0; asked > 0; {
 		select {
 		case node := <-tried:
 			asked--
@@ -232,12 +242,7 @@ func start(names []string, opts *Options, servers func(*settings) func(int, stri
 	if refused := lk.lanes.Refused(o.NodeTimeout); refused != nil {
 		errs = append(errs, refused)
 	}
-	if len(errs) > 0 {
-		lk.Close()
-		return nil, errors.Join(errs...)
-	}
-	o.told.wait(lk.tellingTime())
-	return lk, nil
+	return errors.Join(errs...)
 }
 
 // laneConfig is what the lanes need to know of the options.

@@ -148,62 +148,11 @@ func (o *Options) withDefaults(n int) (*settings, error) {
 	if o != nil {
 		opts.Options = *o
 	}
+	opts.wants = common{opts.Quorum, opts.Separator, opts.MaxTTL}
 	var errs []error
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf("redlock: Options."+format, args...)) }
-
-	opts.wants = common{opts.Quorum, opts.Separator, opts.MaxTTL}
-	if opts.TTL == 0 {
-		opts.TTL = 10 * time.Second
-	}
-	if opts.MaxTTL == 0 {
-		opts.MaxTTL = max(opts.TTL, 10*time.Second)
-	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"TTL", opts.TTL}, {"MaxTTL", opts.MaxTTL}} {
-		if why := notATTL(d.value); why != "" {
-			refuse("%s %v %s", d.name, d.value, why)
-		}
-	}
-	if opts.MaxTTL < opts.TTL {
-		refuse("MaxTTL %v is less than TTL %v", opts.MaxTTL, opts.TTL)
-	}
-	if opts.Drift < 0 {
-		refuse("Drift %v is negative", opts.Drift)
-	}
-	if drift := opts.drift(opts.TTL); drift >= opts.TTL {
-		refuse("TTL %v leaves nothing after Drift %v", opts.TTL, drift)
-	}
-	switch {
-	case opts.NodeTimeout < 0:
-		refuse("NodeTimeout %v is negative", opts.NodeTimeout)
-	case opts.NodeTimeout == 0:
-		opts.NodeTimeout = defaultNodeTimeout(opts.TTL)
-	case opts.NodeTimeout >= opts.TTL-opts.drift(opts.TTL):
-		refuse("NodeTimeout %v leaves nothing of TTL %v after Drift %v", opts.NodeTimeout, opts.TTL, opts.drift(opts.TTL))
-	}
-	what, most := "MaxTTL", opts.wants.maxTTL
-	if most == 0 {
-		what, most = "TTL", opts.TTL
-	}
-	switch {
-	case opts.Quarantine == 0:
-		opts.Quarantine = max(opts.MaxTTL+opts.drift(opts.MaxTTL), 2*time.Second)
-	case opts.Quarantine > 0 && opts.Quarantine < most+opts.drift(most):
-		refuse("Quarantine %v is less than %s %v and Drift %v: locks may be forgotten that are still held; negative turns it off", opts.Quarantine, what, most, opts.drift(most))
-	}
-	if opts.Quarantine < 0 {
-		opts.most = opts.MaxTTL
-	}
-	switch room := (opts.Quarantine - 3*wire.Clamp) / 2; {
-	case opts.MaxNodeSkew == 0 && opts.Quarantine < 0: // nothing is asked of nodes that lose their data
-		opts.MaxNodeSkew = 10 * time.Second
-	case opts.MaxNodeSkew == 0:
-		opts.MaxNodeSkew = max(min(room, 10*time.Second), 250*time.Millisecond)
-	case opts.MaxNodeSkew > max(room, 250*time.Millisecond) && opts.Quarantine > 0:
-		refuse("MaxNodeSkew %v is more than the Quarantine %v leaves room for, which is %v: fences may go back when nodes lose their data; negative turns it off", opts.MaxNodeSkew, opts.Quarantine, max(room, 250*time.Millisecond))
-	}
+	opts.checkTTLs(refuse)
+	opts.checkQuarantine(refuse)
 	switch {
 	case opts.Quorum == 0:
 		opts.Quorum = majority(n)
@@ -243,6 +192,66 @@ func (o *Options) withDefaults(n int) (*settings, error) {
 	}
 	opts.parts = &parts
 	return opts, errors.Join(errs...)
+}
+
+// checkTTLs sets what a lock's life goes by, and refuses what cannot be.
+func (opts *settings) checkTTLs(refuse func(format string, args ...any)) {
+	if opts.TTL == 0 {
+		opts.TTL = 10 * time.Second
+	}
+	if opts.MaxTTL == 0 {
+		opts.MaxTTL = max(opts.TTL, 10*time.Second)
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"TTL", opts.TTL}, {"MaxTTL", opts.MaxTTL}} {
+		if why := notATTL(d.value); why != "" {
+			refuse("%s %v %s", d.name, d.value, why)
+		}
+	}
+	if opts.MaxTTL < opts.TTL {
+		refuse("MaxTTL %v is less than TTL %v", opts.MaxTTL, opts.TTL)
+	}
+	if opts.Drift < 0 {
+		refuse("Drift %v is negative", opts.Drift)
+	}
+	if drift := opts.drift(opts.TTL); drift >= opts.TTL {
+		refuse("TTL %v leaves nothing after Drift %v", opts.TTL, drift)
+	}
+	switch {
+	case opts.NodeTimeout < 0:
+		refuse("NodeTimeout %v is negative", opts.NodeTimeout)
+	case opts.NodeTimeout == 0:
+		opts.NodeTimeout = defaultNodeTimeout(opts.TTL)
+	case opts.NodeTimeout >= opts.TTL-opts.drift(opts.TTL):
+		refuse("NodeTimeout %v leaves nothing of TTL %v after Drift %v", opts.NodeTimeout, opts.TTL, opts.drift(opts.TTL))
+	}
+}
+
+// checkQuarantine sets what nodes are trusted by that lose their data, and refuses what cannot be.
+func (opts *settings) checkQuarantine(refuse func(format string, args ...any)) {
+	what, most := "MaxTTL", opts.wants.maxTTL
+	if most == 0 {
+		what, most = "TTL", opts.TTL
+	}
+	switch {
+	case opts.Quarantine == 0:
+		opts.Quarantine = max(opts.MaxTTL+opts.drift(opts.MaxTTL), 2*time.Second)
+	case opts.Quarantine > 0 && opts.Quarantine < most+opts.drift(most):
+		refuse("Quarantine %v is less than %s %v and Drift %v: locks may be forgotten that are still held; negative turns it off", opts.Quarantine, what, most, opts.drift(most))
+	}
+	if opts.Quarantine < 0 {
+		opts.most = opts.MaxTTL
+	}
+	switch room := (opts.Quarantine - 3*wire.Clamp) / 2; {
+	case opts.MaxNodeSkew == 0 && opts.Quarantine < 0: // nothing is asked of nodes that lose their data
+		opts.MaxNodeSkew = 10 * time.Second
+	case opts.MaxNodeSkew == 0:
+		opts.MaxNodeSkew = max(min(room, 10*time.Second), 250*time.Millisecond)
+	case opts.MaxNodeSkew > max(room, 250*time.Millisecond) && opts.Quarantine > 0:
+		refuse("MaxNodeSkew %v is more than the Quarantine %v leaves room for, which is %v: fences may go back when nodes lose their data; negative turns it off", opts.MaxNodeSkew, opts.Quarantine, max(room, 250*time.Millisecond))
+	}
 }
 
 // with gives the settings with what a set with this description says.

@@ -215,7 +215,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/request.go", "(q.Reply.Err == wire.ErrForgot || q.Reply.Err", "(q.Reply.Err"},
 	}, "model", "forgetful nodes", 50},
 	{"a node that has no vote is counted all the same", []edit{
-		{"internal/vote/answers.go", "case before > 0 || after > 0:", "case before > 0 && after < 0:"},
+		{"internal/vote/answers.go", "case k.Rest > 0 || k.after > 0:", "case k.Rest > 0 && k.after < 0:"},
 	}, "model", "forgetful nodes", 500},
 	{"the node's clock alone says how old a marker is", []edit{
 		{"internal/vote/node.go", "age = max(0, min(byNode, byWriter))", "age = max(0, max(byNode, byNode-byWriter+byWriter))"},
@@ -323,7 +323,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "kinds", 2000},
 	{"the slots are counted on each node", []edit{
 		{"keys.go", "c.Keys[len(c.Keys)-1] += strconv.FormatInt(slot, 10)", "c.Keys[len(c.Keys)-1] += c.Token"},
-		{"internal/testbed/model/scripts.go", "\t\tswitch {\n\t\tcase err != nil:\n\t\t\treturn nil, err\n\t\tcase h.mine:\n\t\t\tmine++\n", `		taken := 0
+		{"internal/testbed/model/scripts.go", "\t\tswitch {\n\t\tcase err != nil:\n\t\t\treturn 0, nil, err\n\t\tcase h.mine:\n\t\t\tmine++\n", `		taken := 0
 		for _, m := range n.keys[key].set {
 			if m.mode == wire.ModeSlots && m.until >= n.now() {
 				taken++
@@ -334,7 +334,7 @@ func (lk *Locker) isClosing() bool {`},
 		}
 		switch {
 		case err != nil:
-			return nil, err
+			return 0, nil, err
 		case h.mine:
 			mine++
 `},

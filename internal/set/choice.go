@@ -143,13 +143,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 		p, first := step(nil, 0, settled)
 		unheard := s.settled(p) < settled && slices.ContainsFunc(v.nodes, func(n *node) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
 		if tell != nil && first.yes < need && first.yes+first.lost >= need {
-			var missing []string
-			for _, n := range v.nodes {
-				if !slices.Contains(first.agreed, n) {
-					missing = append(missing, n.Name)
-				}
-			}
-			tell(fmt.Sprintf("all %d members to agree (%s): %d may have lost data since the last change, and count for this one only then. A member must answer, and keep the description of this set (redlock doctor). For one that is gone for good, start an empty server at its address", len(v.nodes), strings.Join(missing, ", "), first.lost), 0)
+			tell(first.waitsFor(v), 0)
 			tell = nil
 		}
 		largest = max(largest, first.largest)
@@ -280,6 +274,17 @@ type votes struct {
 	ahead   int               // how many keep a description of the epoch or a later one, and do not count
 	largest string            // the largest ballot of which one has heard
 	value   *wire.Description // what is to be taken: what has been taken with the largest ballot, or the proposal; nil: nothing
+}
+
+// waitsFor says for whom a choice waits that needs all members.
+func (all *votes) waitsFor(v *View) string {
+	var missing []string
+	for _, n := range v.nodes {
+		if !slices.Contains(all.agreed, n) {
+			missing = append(missing, n.Name)
+		}
+	}
+	return fmt.Sprintf("all %d members to agree (%s): %d may have lost data since the last change, and count for this one only then. A member must answer, and keep the description of this set (redlock doctor). For one that is gone for good, start an empty server at its address", len(v.nodes), strings.Join(missing, ", "), all.lost)
 }
 
 // count reads the answers to a step of a choice. Value is what was to be taken; nil: a promise was asked for.

@@ -213,43 +213,19 @@ func (s *Set) adopt(d *wire.Description) {
 	if s.closed {
 		return
 	}
-	lanes := s.lasting()
-	var members []*node
-	for _, member := range d.Members {
-		// A node that says which member it is, is that one, by whatever address; and only then the address
-		// counts. Each member has a lane of its own: clients that ask sentinels have all the same address. A node
-		// at the address of one member that says it is another one has a copy of its data, or is that one. It has
-		// no vote (unlike), and no further lane is made to it.
-		free := func(n *node) bool { return !n.Retired() && !slices.Contains(members, n) }
-		var lane *node
-		for _, is := range []func(*node) bool{
-			func(n *node) bool { return n.vote.Member(d.Set) == member },
-			func(n *node) bool { return n.vote.Member(d.Set) == "" && n.Name == member },
-			func(n *node) bool { return n.Name == member },
-		} {
-			if i := slices.IndexFunc(lanes, func(n *node) bool { return free(n) && is(n) }); lane == nil && i >= 0 {
-				lane = lanes[i]
-			}
-		}
-		if lane == nil {
-			lane = s.addNode(&lanes, member)
-		}
-		members = append(members, lane)
-	}
-	for _, n := range lanes {
-		switch {
-		case slices.Contains(members, n):
-			n.epoch = d.Epoch
-		case before != nil && before.Set != d.Set:
-			n.epoch = 0 // of another set
-		}
+	nodes, members := s.nodesOf(d)
+	for _, n := range nodes {
 		if i := slices.Index(members, n); i >= 0 {
 			n.vote.TakeFor(&d.Members[i])
-		} else {
-			n.vote.TakeFor(nil)
+			n.epoch = d.Epoch
+			continue
+		}
+		n.vote.TakeFor(nil)
+		if before != nil && before.Set != d.Set {
+			n.epoch = 0 // of another set
 		}
 	}
-	s.nodes.Store(&lanes)
+	s.nodes.Store(&nodes)
 	was, is := s.group.Bound(d.Longest()) // before anything counts by it
 	if v := s.View(); v.Description != d || !slices.Equal(v.nodes, members) {
 		s.setView(newView(members, d.Needs(), d))
@@ -265,6 +241,33 @@ func (s *Set) adopt(d *wire.Description) {
 	case before != d:
 		s.cfg.Events.Members(d)
 	}
+}
+
+// nodesOf gives all nodes, and of these the members by a description, to which it makes lanes where there are none. A node
+// that says which member it is, is that one, by whatever address; and only then the address counts. Each member has a lane of
+// its own: clients that ask sentinels have all the same address. A node at the address of one member that says it is another
+// one has a copy of its data, or is that one. It has no vote (vote.CopyError), and no further lane is made to it. Under the
+// mutex.
+func (s *Set) nodesOf(d *wire.Description) (nodes, members []*node) {
+	nodes = s.lasting()
+	for _, member := range d.Members {
+		var it *node
+		for _, is := range []func(*node) bool{
+			func(n *node) bool { return n.vote.Member(d.Set) == member },
+			func(n *node) bool { return n.vote.Member(d.Set) == "" && n.Name == member },
+			func(n *node) bool { return n.Name == member },
+		} {
+			free := func(n *node) bool { return !n.Retired() && !slices.Contains(members, n) && is(n) }
+			if i := slices.IndexFunc(nodes, free); it == nil && i >= 0 {
+				it = nodes[i]
+			}
+		}
+		if it == nil {
+			it = s.addNode(&nodes, member)
+		}
+		members = append(members, it)
+	}
+	return nodes, members
 }
 
 // strangers has the operator told of nodes that are of no use, once of each: given ones that are no members, and

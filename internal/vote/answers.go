@@ -45,8 +45,7 @@ func (m *Node) Bind(batch []*lane.Request, now time.Time) (b lane.Before) {
 // is known now: a grant counts if the node had a vote before it was asked, and still has one after what its replies say of
 // its clock. Vouched: the node has shown its marker. Again: what the node keeps may have changed since, so it is to be joined
 // again.
-func (m *Node) Judge(batch []*lane.Request, sent time.Time, b lane.Before) (vouched, again bool) {
-	mark, kept, before, off := b.Mark, b.Kept, b.Rest, b.Off
+func (m *Node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) (vouched, again bool) {
 	now := m.Now()
 	seen := int64(0) // what needs no script shares one look at the clock
 	for _, q := range batch {
@@ -55,64 +54,78 @@ func (m *Node) Judge(batch []*lane.Request, sent time.Time, b lane.Before) (vouc
 			seen = t
 		}
 	}
+	k := knowledge{Before: before, middle: m.group.Middle(now)}
 	m.mu.Lock()
-	after, skew := m.rest(now), m.skew
-	var why error
-	if before > 0 || after > 0 {
-		why = m.reason(now)
+	k.after, k.skew = m.rest(now), m.skew
+	if k.Rest > 0 || k.after > 0 {
+		k.why = m.reason(now)
 	}
 	m.mu.Unlock()
-	middle := m.group.Middle(now)
 	if vouched = slices.ContainsFunc(batch, func(q *lane.Request) bool {
-		return (q.Reply.Status == wire.Granted || q.Reply.Status == wire.Late) && q.Reply.Mark != "" && q.Reply.Mark == mark
+		return (q.Reply.Status == wire.Granted || q.Reply.Status == wire.Late) && q.Reply.Mark != "" && q.Reply.Mark == before.Mark
 	}); vouched {
 		m.Vouched(sent)
 	}
 	for _, q := range batch {
-		r := &q.Reply
 		// A node that keeps none may have been told one since, by a client of a set that was made anew: of the first
 		// description the marker says nothing.
-		refused := r.Status == wire.Held || r.Status == wire.Reserved
-		again = again || kept.Description == nil && q.By != nil && !q.Open && (refused || r.Status == wire.Granted)
+		refused := q.Reply.Status == wire.Held || q.Reply.Status == wire.Reserved
+		again = again || before.Kept.Description == nil && q.By != nil && !q.Open && (refused || q.Reply.Status == wire.Granted)
 		// A refusal does not show the marker. A client that only waits must hear of each change of the set, as long as most
 		// of the members that it knows are alive: from one change to the next one it takes a quarantine.
 		again = again || refused && m.Marked() && !m.ShownSince(sent.Add(-m.group.Quarantine()/2))
-		switch {
-		case q.Open:
-		case r.Status == wire.Void:
-			if wire.Forbids(r.Err) {
-				m.scriptOnly.Store(true) // until it is joined again
-			}
-		case q.Op == wire.Release:
-			r.NoVote = after > 0 || skew != 0
-		case r.Status == wire.Granted && q.Counts() && m.unlike(kept, q.By) != nil:
-			r.Status, r.Err = wire.Unfit, m.unlike(kept, q.By)
-		case r.Status == wire.Granted && q.Op == wire.Extend && !stays(q):
-			r.Status, r.Err = wire.Unfit, wire.ErrMoved
-		case r.Status == wire.Late && off != 0:
-			r.Status, r.Err = wire.Unfit, SkewError{off, m.cfg.MaxNodeSkew}
-		case r.Status == wire.Late && after > 0: // late because the node's clock was set
-			r.Err = why
-		case q.Op == wire.Extend || q.Op == wire.Leave || q.Asks() || r.Status != wire.Granted && r.Status != wire.Held && r.Status != wire.Reserved:
-		case q.Op == wire.Inspect && r.Mark != mark:
-			*r = wire.Reply{Status: wire.Quarantined, Err: wire.ErrForgot}
-		case before > 0 || after > 0:
-			// A refusal is no vote either: the node has no say in who gets the lock, and the
-			// holder that it names may have no more than a grant like this one.
-			r.Status, r.Rest, r.Err = wire.Quarantined, after, why
-		case skew != 0:
-			r.Status, r.Err = wire.Unfit, SkewError{skew, m.cfg.MaxNodeSkew}
-		case q.Op == wire.Inspect && q.By != nil && m.unlike(kept, q.By) != nil:
-			r.Status, r.Err = wire.Unfit, m.unlike(kept, q.By)
-		case q.Op == wire.Inspect:
-			_ = m.poisoned(r.Fence, middle, 0) // which tells of it
-		case q.Op == wire.Acquire && r.Status == wire.Granted:
-			if err := m.poisoned(r.Fence, middle, q.Claim.Ahead); err != nil {
-				r.Status, r.Err = wire.Unfit, err
-			}
-		}
+		m.judge(q, &k)
 	}
 	return vouched, again
+}
+
+// Knowledge is what is known of a node when the replies of a batch are judged.
+type knowledge struct {
+	lane.Before
+	after  time.Duration // for how long the node has no vote now
+	why    error         // why it has none, or had none before
+	skew   time.Duration // how far its clock is from the others', if that is too far
+	middle time.Time     // of the nodes' clocks
+}
+
+// judge changes the reply to a request to what it is worth.
+func (m *Node) judge(q *lane.Request, k *knowledge) {
+	r := &q.Reply
+	unfit := func(why error) { r.Status, r.Err = wire.Unfit, why }
+	switch {
+	case q.Open:
+	case r.Status == wire.Void:
+		if wire.Forbids(r.Err) {
+			m.scriptOnly.Store(true) // until it is joined again
+		}
+	case q.Op == wire.Release:
+		r.NoVote = k.after > 0 || k.skew != 0
+	case r.Status == wire.Granted && q.Counts() && m.unlike(k.Kept, q.By) != nil:
+		unfit(m.unlike(k.Kept, q.By))
+	case r.Status == wire.Granted && q.Op == wire.Extend && !stays(q):
+		unfit(wire.ErrMoved)
+	case r.Status == wire.Late && k.Off != 0:
+		unfit(SkewError{k.Off, m.cfg.MaxNodeSkew})
+	case r.Status == wire.Late && k.after > 0: // late because the node's clock was set
+		r.Err = k.why
+	case q.Op == wire.Extend || q.Op == wire.Leave || q.Asks() || r.Status != wire.Granted && r.Status != wire.Held && r.Status != wire.Reserved:
+	case q.Op == wire.Inspect && r.Mark != k.Mark:
+		*r = wire.Reply{Status: wire.Quarantined, Err: wire.ErrForgot}
+	case k.Rest > 0 || k.after > 0:
+		// A refusal is no vote either: the node has no say in who gets the lock, and the
+		// holder that it names may have no more than a grant like this one.
+		r.Status, r.Rest, r.Err = wire.Quarantined, k.after, k.why
+	case k.skew != 0:
+		unfit(SkewError{k.skew, m.cfg.MaxNodeSkew})
+	case q.Op == wire.Inspect && q.By != nil && m.unlike(k.Kept, q.By) != nil:
+		unfit(m.unlike(k.Kept, q.By))
+	case q.Op == wire.Inspect:
+		_ = m.poisoned(r.Fence, k.middle, 0) // which tells of it
+	case q.Op == wire.Acquire && r.Status == wire.Granted:
+		if err := m.poisoned(r.Fence, k.middle, q.Claim.Ahead); err != nil {
+			unfit(err)
+		}
+	}
 }
 
 // retell is after how long a refusal of long TTLs may be old.

@@ -87,24 +87,7 @@ func parseList(step Op, v []any) (r Reply, ok bool) {
 			return Reply{Status: Foreign, Time: r.Time, Err: ErrNoTTL}, ok
 		}
 		r.Fence, _ = strconv.ParseInt(word(2), 10, 64) // none: 0
-		waiting, is := v[5].([]any)
-		for i := 0; is && i+1 < len(waiting); i += 2 {
-			member, _ := waiting[i].(string)
-			score, _ := waiting[i+1].(string)
-			if e, well := ParseQueueEntry(member, score); well {
-				r.Queue = append(r.Queue, e)
-			}
-		}
-		members, are := v[6].([]any)
-		for i := 0; are && i+1 < len(members); i += 2 {
-			token, _ := members[i].(string)
-			score, _ := members[i+1].(string)
-			mode, until := ParseScore(score)
-			if rest := until - r.Time/1000; mode != 0 && rest >= 0 {
-				r.Holders = append(r.Holders, Holder{token, mode, Milliseconds(rest)})
-			}
-		}
-		return r, ok && is && are
+		return r, r.parseWaiting(v[5]) && r.parseHolders(v[6]) && ok
 	case step == Acquire && len(v) == 2:
 		if mark, is := v[0].(string); is {
 			return Reply{Status: Quarantined, Mark: mark, Time: number(1), Err: ErrForgot}, ok
@@ -132,6 +115,32 @@ func parseList(step Op, v []any) (r Reply, ok bool) {
 		return Reply{Status: Foreign, Time: r.Time, Err: ErrNoTTL}, ok
 	}
 	return r, ok
+}
+
+// parseWaiting reads the members of a queue, and parseHolders those of a set of holders, each with its score.
+func (r *Reply) parseWaiting(list any) (is bool) {
+	members, is := list.([]any)
+	for i := 0; i+1 < len(members); i += 2 {
+		member, _ := members[i].(string)
+		score, _ := members[i+1].(string)
+		if e, well := ParseQueueEntry(member, score); well {
+			r.Queue = append(r.Queue, e)
+		}
+	}
+	return is
+}
+
+func (r *Reply) parseHolders(list any) (is bool) {
+	members, is := list.([]any)
+	for i := 0; i+1 < len(members); i += 2 {
+		token, _ := members[i].(string)
+		score, _ := members[i+1].(string)
+		mode, until := ParseScore(score)
+		if rest := until - r.Time/1000; mode != 0 && rest >= 0 {
+			r.Holders = append(r.Holders, Holder{token, mode, Milliseconds(rest)})
+		}
+	}
+	return is
 }
 
 // Milliseconds is a time to live: -1 for none, and at most a century, since a key may live for

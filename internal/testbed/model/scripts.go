@@ -156,36 +156,15 @@ func below(key string) string { return script.Belows + " " + *script.Bucket(key)
 const clamp = int64(wire.Clamp / time.Microsecond)
 
 func (n *store) acquire(c *Call) (any, error) {
-	now, mine := n.micros(), 0
+	now := n.micros()
 	if c.Latest > 0 && now > c.Latest {
 		return []any{now, n.marker}, nil
 	}
-	for i, key := range c.Keys {
-		h, err := n.holder(key, c.Modes[i], c.Token)
-		switch {
-		case err != nil:
-			return nil, err
-		case h.mine:
-			mine++
-		case h.who != "":
-			if err := n.enter(c); err != nil {
-				return nil, err
-			}
-			if c.Modes[i] == wire.ModeSlot {
-				return append(h.list(), now, int64(0), n.another(c.Keys[i-1], c.Slots)), nil
-			}
-			return append(h.list(), now), nil
-		}
+	mine, held, err := n.refused(c, now)
+	if held != nil || err != nil {
+		return held, err
 	}
-	count, least, alone := int64(0), int64(math.MaxInt64), false
-	for i, key := range c.Keys {
-		alone = alone || !wire.IsSet(c.Modes[i])
-		count = max(count, n.counts[fence(key)])
-		if !wire.IsIntention(c.Modes[i]) {
-			count = max(count, n.counts[below(key)])
-		}
-		least = min(least, n.counts[counter(key, c.Modes[i])])
-	}
+	number, least := n.numbers(c, now)
 	switch {
 	case mine == len(c.Keys) && least == 0:
 		return []any{"", now}, nil // it has lost its counters
@@ -208,10 +187,6 @@ func (n *store) acquire(c *Call) (any, error) {
 	if err := n.writable(); err != nil {
 		return nil, err
 	}
-	number := max(min(c.Fence, now+clamp), count, 1)
-	if alone {
-		number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)
-	}
 	for i, key := range c.Keys {
 		n.count(counter(key, c.Modes[i]), number)
 	}
@@ -233,6 +208,46 @@ func (n *store) acquire(c *Call) (any, error) {
 		return now, nil
 	}
 	return []any{number, now}, nil
+}
+
+// refused gives the reply to an acquire of what is held, and how many of the keys the token holds itself.
+func (n *store) refused(c *Call, now int64) (mine int, reply []any, _ error) {
+	for i, key := range c.Keys {
+		h, err := n.holder(key, c.Modes[i], c.Token)
+		switch {
+		case err != nil:
+			return 0, nil, err
+		case h.mine:
+			mine++
+		case h.who != "":
+			if err := n.enter(c); err != nil {
+				return 0, nil, err
+			}
+			if c.Modes[i] == wire.ModeSlot {
+				return 0, append(h.list(), now, int64(0), n.another(c.Keys[i-1], c.Slots)), nil
+			}
+			return 0, append(h.list(), now), nil
+		}
+	}
+	return mine, nil, nil
+}
+
+// numbers gives the fence of a grant, and the smallest number that is stored for the lock.
+func (n *store) numbers(c *Call, now int64) (number, least int64) {
+	count, least, alone := int64(0), int64(math.MaxInt64), false
+	for i, key := range c.Keys {
+		alone = alone || !wire.IsSet(c.Modes[i])
+		count = max(count, n.counts[fence(key)])
+		if !wire.IsIntention(c.Modes[i]) {
+			count = max(count, n.counts[below(key)])
+		}
+		least = min(least, n.counts[counter(key, c.Modes[i])])
+	}
+	number = max(min(c.Fence, now+clamp), count, 1)
+	if alone {
+		number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)
+	}
+	return number, least
 }
 
 // count has a counter say a number, if that is larger.
