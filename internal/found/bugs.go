@@ -4,7 +4,7 @@ package main
 var bugs = []bug{
 	{
 		Name:  "try-behind-a-hung-node",
-		What:  "The first `TryAcquire` on new nodes failed although only one of seven hung and one refused the client: it waited for the one that hung until its time was over, while two others had been told the description and would have voted.",
+		What:  "The first `TryAcquire` on new nodes failed where one of seven hung and one refused the client: it waited for the one that hung until its time was over, while two others had been told the description and would have voted.",
 		Since: "the description of the set",
 		By:    "chaos, \"alone\", once in 5,000 schedules",
 		Mend:  "081180a",
@@ -46,7 +46,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "broken-greeting",
-		What:  "A connection that broke while its server was asked what it has was taken for a server that lacks a command, and the node for one that cannot be used.",
+		What:  "A node whose connection broke while it was joined was taken for one that lacks a command, and cannot be used.",
 		Since: "a028e29, which tells refusals that last",
 		By:    "chaos on miniredis, \"forgetful nodes\"",
 		Mend:  "763bd0b",
@@ -82,7 +82,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "waiter-loses-set",
-		What:  "A call that waited behind a lock that stayed held lost the set when two of its three members died and were replaced meanwhile: a refusal shows nothing of the set.",
+		What:  "A waiting call lost the set when two of its three members died and were replaced: a refusal shows nothing of the set.",
 		Since: "changes of the set",
 		By:    "reading",
 		Mend:  "edc6629",
@@ -136,7 +136,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "refusal-stays",
-		What:  "A program that the set had refused once, since its `MaxTTL` or `Quorum` was another one, was refused until it was restarted, although the set had been changed back.",
+		What:  "A program that the set had refused once was refused until it was restarted, although the set had been changed back.",
 		Since: "settings of the set",
 		By:    "an adversary",
 		Mend:  "96e1a7d",
@@ -145,7 +145,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "foreign-queue",
-		What:  "A hash, a list, a set or a text of another program at `NAME:queue` made the lock `NAME` fail with `WRONGTYPE` at all nodes.",
+		What:  "A value of another program at `NAME:queue` made the lock `NAME` fail with `WRONGTYPE` at all nodes.",
 		Since: "queues of waiters",
 		By:    "reading, and then a test",
 		Mend:  "bbaecb8",
@@ -214,7 +214,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "eight-at-once",
-		What:  "Of several clients that call `TryAcquire` in the same instant, each nearest to another node, none got the lock in most rounds.",
+		What:  "Of several clients that call `TryAcquire` in the same instant, each nearest to another node, mostly none got the lock.",
 		Since: "756dff4, the first commit",
 		By:    "reports about other libraries, tried here",
 		Mend:  "3afc3a0",
@@ -299,7 +299,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "two-descriptions",
-		What:  "After most members of a set had lost their data, there could be two descriptions of one epoch, each kept by a majority of the other's members. A client went from one to the other with each answer, and opened connections to a node each time: thousands in two seconds.",
+		What:  "After most members had lost their data, there could be two descriptions of one epoch. A client went from one to the other with each answer, and opened connections to a node each time: thousands in two seconds.",
 		Since: "254985f, sets that change",
 		By:    "a mutant: its schedule did not end",
 		Mend:  "afb1d5f",
@@ -337,7 +337,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "grant-after-close",
-		What:  "If a node granted a lock late, while the Locker that no longer wanted it was being closed, the key stayed on the node for its TTL.",
+		What:  "A lock that a node granted late, to a Locker that was being closed, stayed on the node for its TTL.",
 		Since: "254985f, sets that change",
 		By:    "chaos, \"settings\", seed 90000305652",
 		Mend:  "b5f0128",
@@ -355,7 +355,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "void-member",
-		What:  "When most members had lost their data and the set was made anew, a member that still kept the earlier description had no vote until somebody emptied it.",
+		What:  "A member that kept the description of a set that was made anew had no vote until somebody emptied it.",
 		Since: "3a888f3, descriptions of sets",
 		By:    "chaos, \"members\", seeds 74000001636 and 74000001768: two of four thousand schedules",
 		Mend:  "aba4cb1",
@@ -416,7 +416,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "fast-clocks",
-		What:  "A waiter that found no node with a vote for longer than a TTL, while the nodes' clocks were nearly as fast as the drift allows, took their speed for another step at each look. It never got the lock.",
+		What:  "A waiter never got the lock where no node had a vote for longer than a TTL, and the nodes' clocks were nearly as fast as the drift allows: it took their speed for another step at each look.",
 		Since: "0d75352, the check of the nodes' clocks",
 		By:    "chaos, scenario clients, seed 54000000264",
 		Mend:  "81b0e87",
@@ -443,7 +443,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "ticket-time",
-		What:  "A waiter that came before it had heard from the nodes, or had heard from them only through a stall, had its place in the queue by its own clock: behind those who came later, or before those who came first.",
+		What:  "A waiter that had not heard from the nodes yet, or only through a stall, had its place by its own clock: behind those who came later, or before those who came first.",
 		Since: "6ac442d, the queue of waiters",
 		By:    "chaos, two of 1.1 million schedules: scenario standstill, seeds 11241001501 and 11251001061",
 		Mend:  "bdb5be3",
@@ -539,7 +539,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "inspect-of-yesterday",
-		What:  "`Inspect`, asked by a program that had not heard of a change of the set, said that no member votes; `redlock members replace` refused the next change for it.",
+		What:  "`Inspect`, asked by a program that had not heard of a change of the set, said that no member votes: `redlock members replace` refused the next change for it.",
 		Since: "18b9d0a, members that change",
 		By:    "CI, in a test of something else",
 		Mend:  "077050b",
@@ -575,7 +575,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "newcomer-untold",
-		What:  "A member that died, or was restored from a snapshot, while a fourth node was being added kept the new node from being told, and nobody could lock before an operator came.",
+		What:  "Nobody could lock when a member died, or was restored from a snapshot, while a fourth node was being added: the new node was not told, before an operator came.",
 		Since: "18b9d0a, members that change",
 		By:    "chaos, \"a snapshot of an earlier set\", once in 600,000 schedules of all scenarios",
 		Mend:  "400d956",
@@ -584,7 +584,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "try-behind-readers",
-		What:  "`TryAcquire` of a folder below which two clients held shared locks took up to a `NodeTimeout`, and its place in the queues kept other readers out for as long: the nodes named different readers, and the call took that for a split vote.",
+		What:  "`TryAcquire` of a folder below which two clients held shared locks kept other readers out for up to a `NodeTimeout`: the nodes named different readers, and the call took that for a split vote.",
 		Since: "3afc3a0, tries that settle a split vote",
 		By:    "chaos, \"calls\", once in 180,000 schedules of all scenarios",
 		Mend:  "587731a",
@@ -594,7 +594,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "removed-and-empty",
-		What:  "A program that had not heard yet of the last changes of a set of two members stayed without a quorum until it was started again, if one of the two had lost its data and was removed.",
+		What:  "A program that had not heard of the last changes stayed without a quorum if one of two members had lost its data and was removed.",
 		Since: "549afad, no node decides alone",
 		By:    "chaos, \"members\", once in 300,000 schedules of all scenarios",
 		Mend:  "03db8ed",
@@ -612,7 +612,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "set-by-old-news",
-		What:  "Two holders: a program that had met the nodes before they had a set, and was idle until most of them had lost their data, made the set anew with its own shorter `MaxTTL`, although another node still kept the set, and a lock.",
+		What:  "Two holders: a program that had met the nodes before they had a set made it anew with its own shorter `MaxTTL`, when most nodes had lost their data, although another node still kept the set, and a lock.",
 		Since: "5a44f40, one bound on TTLs, and it is the set's",
 		By:    "chaos, \"settings that disagree\", twice in 620,000 schedules of all scenarios",
 		Mend:  "114c554",
@@ -621,7 +621,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "waits-for-a-day",
-		What:  "`redlock run` that waited for the votes of quarantined nodes went on to wait, for a day in the worst case, when an operator had made the quarantines shorter.",
+		What:  "`redlock run` went on to wait for quarantined nodes, for a day in the worst case, when an operator had made the quarantines shorter.",
 		Since: "5a44f40, one bound on TTLs, and it is the set's",
 		By:    "a run of all tests, once in about 100",
 		Mend:  "93c9fab",
@@ -648,7 +648,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "reader-in-the-queue",
-		What:  "A reader that got a shared lock stayed in a node's queue, where two of its attempts had been sent at once; the writer behind it was not called, and asked by itself two seconds later.",
+		What:  "A reader that got a shared lock stayed in a node's queue: two of its attempts had been sent at once. The writer behind it was not called, and asked by itself two seconds later.",
 		Since: "553d2b0, an attempt that fails keeps its place",
 		By:    "chaos, \"calls\", once in 247,264 schedules of all scenarios",
 		Mend:  "1775809",
@@ -656,7 +656,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "late-at-the-first-choice",
-		What:  "A set that was made on new servers, of which one answered a little later than the others, could not be changed when one of the others had died: `redlock members replace` waited for that one.",
+		What:  "A set that was made while one server answered late could not be changed when another one had died: `redlock members replace` waited for that one.",
 		Since: "aa1cd77, the first description does not wait for nodes that hang",
 		By:    "a run of all tests, one of which stood still",
 		Mend:  "8d2a9e7",
