@@ -118,7 +118,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "forbidden-name",
-		What:  "A wait for a name that a majority of the nodes refuses, while the fastest says that it is held, had no end.",
+		What:  "A wait for a name that a majority of the nodes refuses had no end: the fastest said that it is held.",
 		Since: "755d863, which ends waits for what can never work",
 		By:    "reading",
 		Mend:  "f5c4ae0",
@@ -175,7 +175,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "tampered-handle",
-		What:  "`Attach` took a handle with a fence that no lock can have, and reported what a node's script made of it as a missing quorum.",
+		What:  "`Attach` took a handle with a fence that no lock can have, and reported a missing quorum.",
 		Since: "`Locker.Attach`",
 		By:    "a user",
 		Mend:  "438eb7e",
@@ -185,7 +185,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "node-deadline",
-		What:  "`errors.Is(err, context.DeadlineExceeded)` was true for a node that had not answered in time, though no context had ended.",
+		What:  "`errors.Is(err, context.DeadlineExceeded)` was true though no context had ended: a node had not answered in time.",
 		Since: "756dff4, the first commit",
 		By:    "a contributor's review",
 		Mend:  "438eb7e",
