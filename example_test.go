@@ -638,7 +638,7 @@ func ExampleQuorumError_RetryAfter() {
 }
 
 // The holder sends its fence with each request, and the service rejects an older one: that of a
-// holder that was stopped for longer than its lock lasted, and does not know it yet. docs/safety.md
+// holder that was stopped for longer than its lock lasted, and does not know it yet. recipes/http.go
 // has a complete service, with reads.
 func ExampleLock_Fence_http() {
 	lk, stop := connected(redlock.Options{})

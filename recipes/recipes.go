@@ -1,6 +1,6 @@
 // Package recipes shows how a resource rejects the late writes of a holder whose lock has ended,
 // by its fence, and how work is done once: functions to copy and to adapt to your tables.
-// docs/safety.md and docs/once.md quote them and have the reasons. The tests try each of them with
+// docs/safety.md and docs/once.md have the reasons. The tests try each of them with
 // holders that are stopped for longer than their lock lasts, lose it, or die.
 package recipes
 

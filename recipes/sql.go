@@ -8,6 +8,11 @@ import (
 
 // A row with its number. The row must exist: a missing one looks stale.
 //
+// Tested with SQLite and PostgreSQL. For MySQL the placeholders are ?, ReadRow needs a transaction, as there is no
+// RETURNING, and the driver must count the rows that were found and not those that have changed
+// (clientFoundRows=true): else a text that is written twice looks stale. To SQLite $1 is a name, and names are
+// numbered in the order in which they first appear: keep that order in your own statements.
+//
 //	CREATE TABLE documents (
 //		id    TEXT PRIMARY KEY,
 //		body  TEXT NOT NULL,

@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // A bug is a row of docs/found.md.
 type bug struct {
@@ -34,4 +37,19 @@ type bug struct {
 func (b bug) summary() string {
 	first, _, _ := strings.Cut(b.What, ". ")
 	return strings.TrimSuffix(first, ".")
+}
+
+// symptom is the summary without the cause behind a colon. What stands before the colon must say enough by itself:
+// "Two holders" does not.
+func (b bug) symptom() string {
+	symptom, _, found := strings.Cut(b.summary(), ": ")
+	if !found || len(symptom) < 40 {
+		return b.summary()
+	}
+	return symptom
+}
+
+// finder is what found it, without the seeds and how often.
+func (b bug) finder() string {
+	return regexp.MustCompile(`[,:] .*`).ReplaceAllString(b.By, "")
 }

@@ -3,7 +3,7 @@
 //
 //	go run ./internal/found NAME ...
 //
-// Without a name it lists the bugs. docs/found.md is made of the same table (bugs.go).
+// Without a name it lists the bugs, with the commit that mended each. docs/found.md is made of the same table (bugs.go).
 package main
 
 import (
@@ -18,7 +18,7 @@ func main() {
 	names := os.Args[1:]
 	if len(names) == 0 {
 		for _, b := range bugs {
-			fmt.Printf("%-22s %s\n", b.Name, b.summary())
+			fmt.Printf("%-25s %s  %s\n", b.Name, b.Mend, b.summary())
 		}
 		return
 	}
