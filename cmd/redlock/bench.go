@@ -49,15 +49,13 @@ func (c *command) bench(_ string, args []string) (code int, err error) {
 	default:
 		cfg.callers, _ = parseCallers(defaultCallers)
 	}
-	nodes := &quarantines{say: c.note}
-	hooks := c.hooks(nodes)
-	hooks.Unreleased = nil // nothing else uses these locks, and the report counts them
-	locker, err := open(servers, &redlock.Options{TTL: cfg.ttl, Prefix: *cfg.prefix, Hooks: hooks})
+	locker, nodes, err := c.connect(servers, &redlock.Options{TTL: cfg.ttl, Prefix: *cfg.prefix}, func(hooks *redlock.Hooks) {
+		hooks.Unreleased = nil // nothing else uses these locks, and the report counts them
+	})
 	if err != nil {
-		return 0, notConnected(err)
+		return 0, err
 	}
 	defer locker.Close()
-	nodes.set = locker.Members
 	ctx, stop := proc.UntilSignal(signals)
 	defer stop()
 

@@ -81,7 +81,7 @@ func (c *command) breaks(_ string, args []string) (int, error) {
 	if err != nil {
 		return 0, exit.Fail(exit.Usage, "see redlock help break", "%s", phrase.Plain(err))
 	}
-	c.flush(outputWait)
+	c.flush()
 	of, err := cfg.choose(c.stderr, s)
 	if err != nil {
 		return 0, err

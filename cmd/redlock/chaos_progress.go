@@ -90,7 +90,7 @@ func (p *progress) say(format string, args ...any) {
 	defer p.mu.Unlock()
 	p.clear()
 	p.command.say(format, args...)
-	p.command.flush(outputWait) // before the line is drawn again
+	p.command.flush() // before the line is drawn again
 }
 
 // news is say, unless --json was given.

@@ -177,7 +177,7 @@ func TestChaosJSON(t *testing.T) {
 
 // So much wrong is enough to look at.
 func TestChaosSavesSomeOnly(t *testing.T) {
-	h := &chaosRun{command: newCommand(nil, nil, new(strings.Builder)), cfg: &chaosConfig{save: t.TempDir()}, bad: make(map[string]int)}
+	h := &chaosRun{command: newCommand(nil, nil, nil, new(strings.Builder)), cfg: &chaosConfig{save: t.TempDir()}, bad: make(map[string]int)}
 	h.watch = newProgress(h.command, true)
 	defer h.watch.end()
 	p := &part{Campaign: &chaos.Campaign{Arena: chaos.Model}}

@@ -17,10 +17,13 @@ import (
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
-// connect opens a Locker that reports what happens to its nodes.
-func (c *command) connect(servers []*redis.Options, opts *redlock.Options) (*redlock.Locker, *quarantines, error) {
+// connect opens a Locker that reports what happens to its nodes. Each of adapt may change what it reports.
+func (c *command) connect(servers []*redis.Options, opts *redlock.Options, adapt ...func(*redlock.Hooks)) (*redlock.Locker, *quarantines, error) {
 	nodes := &quarantines{say: c.note}
 	opts.Hooks = c.hooks(nodes)
+	for _, change := range adapt {
+		change(opts.Hooks)
+	}
 	locker, err := open(servers, opts)
 	if err != nil {
 		return nil, nil, notConnected(err)
@@ -118,17 +121,4 @@ func (c *command) startEmbedded() (*memredis.Cluster, error) {
 	}
 	c.note("started %d nodes inside this process: the lock excludes no other process", embeddedNodes)
 	return cluster, nil
-}
-
-// probeName is the name of a lock that no client takes. The nodes are asked about it to learn
-// about the nodes.
-const probeName = "redlock:prepare"
-
-// asked is the state of the nodes, as they report it.
-func asked(ctx context.Context, locker *redlock.Locker) *redlock.Status {
-	status, err := locker.Inspect(ctx, probeName)
-	if err != nil {
-		panic(err) // neither the name nor the Locker is at fault
-	}
-	return status
 }

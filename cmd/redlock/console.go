@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
@@ -31,10 +29,26 @@ type command struct {
 	messages *messages
 }
 
-func newCommand(env []string, stdin io.Reader, stderr io.Writer) *command {
+func newCommand(env []string, stdin io.Reader, stdout, stderr io.Writer) *command {
 	c := &command{env: env, stdin: stdin, stderr: stderr}
+	c.stdout = &output{Writer: stdout, before: c.flush}
 	c.messages = newMessages(c)
 	return c
+}
+
+// close waits at the end of redlock until what was said is written, for exitWait at most.
+func (c *command) close() { c.messages.flush(exitWait) }
+
+// divert sends what is said to another writer, until the caller calls restore.
+func (c *command) divert(to io.Writer) (restore func()) {
+	replace := func(w io.Writer) (before io.Writer) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		before, c.stderr = c.stderr, w
+		return before
+	}
+	before := replace(to)
+	return func() { replace(before) }
 }
 
 // note says what happens meanwhile: --quiet leaves it out. Errors go through say.
@@ -56,8 +70,8 @@ func (c *command) say(format string, args ...any) {
 	_, _ = io.WriteString(c.messages, out.String())
 }
 
-// flush waits until what was said is written, for limit at most.
-func (c *command) flush(limit time.Duration) { c.messages.flush(limit) }
+// flush waits until what was said is written, for outputWait at most.
+func (c *command) flush() { c.messages.flush(outputWait) }
 
 // An output is stdout for what a verb prints. It keeps its first error: a result that could not be
 // written must not end with the exit code of one that was.
@@ -77,10 +91,18 @@ func (o *output) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-func (o *output) failed() error {
+// unwritten is the failure of a result that could not be written; nil: there is none.
+func (c *command) unwritten() error {
+	o, ok := c.stdout.(*output)
+	if !ok {
+		return nil
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.err
+	if o.err == nil {
+		return nil
+	}
+	return notWritten(o.err)
 }
 
 // forPrograms is stdout itself, for a program to write to.
@@ -109,15 +131,11 @@ func (c *command) mayAsk(verb, without string) error {
 
 // asks asks a question, after what was said before, and reports whether the answer is yes.
 func (c *command) asks(question string) bool {
-	c.flush(outputWait)
+	c.flush()
 	fmt.Fprint(c.stderr, "\n"+question)
 	line, _ := bufio.NewReader(c.stdin).ReadString('\n')
 	return strings.TrimSpace(line) == "yes"
 }
-
-type silence struct{}
-
-func (silence) Printf(context.Context, string, ...any) {}
 
 // printJSON prints a result as JSON, for people, too.
 func (c *command) printJSON(v any) error { return c.encode(v, "  ") }

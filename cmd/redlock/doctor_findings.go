@@ -206,7 +206,7 @@ func (d *diagnosis) membership() {
 		case known == nil && told.Description != nil && d.contradicted(told.Description):
 			d.bars(p, "it belongs to the set of "+strings.Join(told.Members, ", ")+", and too few of the others do", "give the members of one set")
 		case known == nil && told.Description != nil:
-			d.think(p, "it belongs to the set of "+strings.Join(told.Members, ", ")+", and too few of the given nodes answer to say so, too", "give the members of that set, if it is the one: redlock doctor --node "+urls(told.Members))
+			d.think(p, "it belongs to the set of "+strings.Join(told.Members, ", ")+", and too few of the given nodes answer to say so, too", "give the members of that set, if it is the one: redlock doctor --node "+strings.Join(urlsOf(told.Members), ","))
 		case known == nil || set.set == nil:
 		case told.Description != nil && told.Set != known.Set:
 			d.bars(p, "it belongs to another set, with the members "+strings.Join(told.Members, ", "), "give the members of one set: "+strings.Join(known.Members, ", "))
@@ -242,14 +242,6 @@ func (d *diagnosis) contradicted(by *wire.Description) bool {
 		}
 	}
 	return 2*(len(d.set.given)-others) <= len(d.set.given)
-}
-
-func urls(members []string) string {
-	var all []string
-	for _, m := range members {
-		all = append(all, "redis://"+m)
-	}
-	return strings.Join(all, ",")
 }
 
 // independence: a vote must be the node's own.

@@ -2,22 +2,16 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/dial"
 	"github.com/quorumlock/redlock/internal/facts"
 	lua "github.com/quorumlock/redlock/internal/script"
 )
-
-// checkup is how long a node has to answer all questions.
-const checkup = 5 * time.Second
 
 // A patient is an examined node.
 type patient struct {
@@ -39,16 +33,6 @@ type patient struct {
 	member bool               // its vote counts
 	vote   *redlock.NodeError // why it has no vote, by the answer to a Locker; nil: it has one, or was not asked
 	barred string             // why it cannot grant a lock, whatever its vote; "": it can
-}
-
-// clientOf is a client of a node that gives up soon.
-func clientOf(o *redis.Options) *redis.Client {
-	hasty := *o
-	hasty.MaxRetries, hasty.DialerRetries, hasty.DialTimeout, hasty.DisableIdentity = -1, 1, checkup/2, true
-	if settings := hasty.TLSConfig; settings != nil && dial.IsDefault(hasty.Dialer) { // it tells a port without TLS
-		hasty.Dialer = dial.Secure(hasty.DialTimeout, func() (*tls.Config, error) { return settings, nil })
-	}
-	return redis.NewClient(&hasty)
 }
 
 // examineAll examines nodes, all at the same time: so it takes as long as the slowest.
@@ -94,32 +78,6 @@ func examine(o *redis.Options) *patient {
 		_, p.callError = waker.Receive(ctx)
 	}
 	return p
-}
-
-// A pace is how a node's time was measured.
-type pace struct {
-	fastest   time.Duration
-	clock     time.Duration // how far its clock is ahead, within half of fastest
-	roundTrip time.Duration // the usual one
-}
-
-// measure asks a node for its time, so many times.
-func measure(ctx context.Context, rdb *redis.Client, times int) (p pace, err error) {
-	trips := make([]time.Duration, 0, times)
-	for range times {
-		sent := time.Now()
-		at, err := rdb.Time(ctx).Result()
-		trip := time.Since(sent)
-		if err != nil {
-			return pace{}, err
-		}
-		if trips = append(trips, trip); p.fastest == 0 || trip < p.fastest {
-			p.fastest, p.clock = trip, at.Sub(sent.Add(trip/2))
-		}
-	}
-	slices.Sort(trips)
-	p.roundTrip = trips[len(trips)/2]
-	return p, nil
 }
 
 // commands locks and releases a key of doctor's own with each command that the scripts of a lock need,

@@ -98,7 +98,7 @@ type hold struct {
 // redlock is killed, or stopped while the validity ends, the keeper does the rest.
 func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) {
 	until := h.lock.Until()
-	h.flush(outputWait) // what was said so far comes before what the command writes
+	h.flush() // what was said so far comes before what the command writes
 	h.group, err = proc.Start(child, until, proc.Terms{Margin: h.margin(), Sign: h.cfg.sign, Grace: h.cfg.grace})
 	if err != nil {
 		return h.notStarted(err)

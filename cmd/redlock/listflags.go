@@ -32,12 +32,7 @@ func (f *listFlags) add(to *flagSet) {
 		return nil
 	})
 	to.toggle("all", "", &f.all)
-	to.value("every", "", func(value string) (err error) {
-		if f.every, err = duration("--every", value); err == nil && f.every < leastTTL {
-			return exit.Fail(exit.Usage, "the default is 1s", "--every %s is too often: the least is %v", value, leastTTL)
-		}
-		return err
-	})
+	addEvery(to, &f.every)
 }
 
 // parse reads the flags, and the pattern after them.

@@ -38,9 +38,6 @@ const (
 	mostTTL = 365 * 24 * time.Hour
 )
 
-// patientLook is how long a node has to answer an inspection.
-const patientLook = 2 * time.Second
-
 // noFlags has the defaults.
 var noFlags = lockFlags{ttl: defaultTTL, timeout: -1}
 
@@ -84,6 +81,16 @@ func (f *lockFlags) addTTL(to *flagSet) {
 			return exit.Fail(exit.Usage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
 		}
 		return nil
+	})
+}
+
+// addEvery adds the flag that says how often a verb looks.
+func addEvery(to *flagSet, every *time.Duration) {
+	to.value("every", "", func(value string) (err error) {
+		if *every, err = duration("--every", value); err == nil && *every < leastTTL {
+			return exit.Fail(exit.Usage, "the default is 1s", "--every %s is too often: the least is %v", value, leastTTL)
+		}
+		return err
 	})
 }
 

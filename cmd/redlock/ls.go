@@ -135,3 +135,15 @@ func (l *lockList) summary() string {
 	}
 	return text
 }
+
+// pauseFor waits until the next look, and reports whether ctx goes on.
+func pauseFor(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

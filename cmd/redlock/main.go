@@ -13,6 +13,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -34,6 +35,10 @@ import (
 // the user.
 func init() { redis.SetLogger(silence{}) }
 
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
 func main() {
 	chaos.ClientMain() // does not return if chaos has started this process as a client
 	code := main1(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
@@ -45,14 +50,12 @@ func main() {
 
 // main1 is main without the process, and returns the exit code.
 func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := newCommand(env, stdin, stderr)
-	out := &output{Writer: stdout, before: func() { c.flush(outputWait) }}
-	c.stdout = out
-	defer c.flush(exitWait)
+	c := newCommand(env, stdin, stdout, stderr)
+	defer c.close()
 	code, err := c.dispatch(args)
 	var f *exit.Failure
-	if why := out.failed(); why != nil && !errors.As(err, &f) {
-		err = notWritten(why)
+	if why := c.unwritten(); why != nil && !errors.As(err, &f) {
+		err = why
 	}
 	switch {
 	case errors.As(err, &f) && f.Silent:

@@ -371,12 +371,12 @@ func (c *command) changeMembers(cfg *membersConfig, servers []*redis.Options, d 
 		case !cfg.plan && s.MaxTTL != nil:
 			m, err = c.setMaxTTL(ctx, cfg, locker, servers, s.Change)
 		case !cfg.plan:
-			m, err = locker.Change(ctx, s.Change, c.waits)
+			m, err = locker.Change(ctx, s.Change, c.tellWaits())
 		case i == 0:
 			m, err = locker.PlanChange(ctx, s.Change, report.waits)
 		default:
 			m = planned(before, s.Change)
-			report.waits("the locks that were counted before the last change to be over", d.quarantine())
+			report.waits("the locks that were counted before the last change to be over", quarantineOf(&redlock.Options{MaxTTL: d.longest()}))
 		}
 		if err != nil {
 			return notChanged(ctx, cfg, err)

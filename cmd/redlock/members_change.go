@@ -52,11 +52,6 @@ func planned(m redlock.Members, c redlock.Change) redlock.Members {
 	return m
 }
 
-// quarantine is for how long locks may live that were acquired by now, with the default drift.
-func (d *described) quarantine() time.Duration {
-	return quarantineOf(&redlock.Options{MaxTTL: d.longest()})
-}
-
 // ableToChange returns an error if too few members vote, so that a change could not come into force. For a change of
 // the longest TTL (bound) members in quarantine are enough: a shorter one may be what ends that.
 func ableToChange(ctx context.Context, locker *redlock.Locker, bound bool) error {

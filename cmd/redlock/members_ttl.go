@@ -20,7 +20,7 @@ import (
 func (c *command) setMaxTTL(ctx context.Context, cfg *membersConfig, locker *redlock.Locker, servers []*redis.Options, change redlock.Change) (redlock.Members, error) {
 	m, err := locker.Members(), error(nil)
 	if m.MaxTTL != *change.MaxTTL {
-		m, err = locker.Change(ctx, change, c.waits)
+		m, err = locker.Change(ctx, change, c.tellWaits())
 	}
 	if err != nil || m.LongerTTL == 0 || m.MaxTTL != *change.MaxTTL {
 		return m, err
@@ -33,11 +33,13 @@ func (c *command) setMaxTTL(ctx context.Context, cfg *membersConfig, locker *red
 		c.note("new locks are bounded by %v from now on; quarantines go by %v until the locks of before are over, in %v at the latest (%s): give the same command again then, or with --locks-over if you know that they are", m.MaxTTL, m.LongerTTL, phrase.Tenths(rest), why)
 		return m, nil
 	}
-	return locker.Change(ctx, change, c.waits)
+	return locker.Change(ctx, change, c.tellWaits())
 }
 
-// waits says what a change waits for.
-func (c *command) waits(what string, most time.Duration) { c.note("%s", waits(what, most)) }
+// tellWaits is the function to which a change says what it waits for.
+func (c *command) tellWaits() func(what string, most time.Duration) {
+	return func(what string, most time.Duration) { c.note("%s", waits(what, most)) }
+}
 
 // longerOver reports whether no lock is held any more that lives for longer than the set allows, and why not.
 //

@@ -23,7 +23,7 @@ func (p *pipe) Write(text []byte) (int, error) {
 func TestMessagesThatNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stderr := &pipe{read: make(chan struct{})}
-		c := newCommand(nil, nil, stderr)
+		c := newCommand(nil, nil, nil, stderr)
 		began := time.Now()
 		for range 3 * mostQueued / 1000 {
 			c.say("%s", strings.Repeat("x", 1000))
@@ -31,16 +31,16 @@ func TestMessagesThatNobodyReads(t *testing.T) {
 		if took := time.Since(began); took > 0 {
 			t.Errorf("say waited for %v", took)
 		}
-		c.flush(outputWait)
-		c.flush(outputWait) // in vain once more: it does not wait
+		c.flush()
+		c.flush() // in vain once more: it does not wait
 		if took := time.Since(began); took != outputWait {
 			t.Errorf("two flushes waited for %v, not %v", took, outputWait)
 		}
 		close(stderr.read)
-		c.flush(exitWait)
+		c.close()
 		synctest.Wait()
 		c.say("then")
-		c.flush(exitWait)
+		c.close()
 		lines := strings.Split(strings.TrimSpace(stderr.text.String()), "\n")
 		if n := len(lines); n != mostQueued/1010+2 || lines[n-2] != "redlock: 132 messages dropped here, because stderr was not read" || lines[n-1] != "redlock: then" {
 			t.Errorf("%d lines, at the end %q", n, lines[max(0, n-2):])
@@ -54,8 +54,8 @@ func TestMessagesThatNobodyReads(t *testing.T) {
 // What was said before a result is written before it.
 func TestMessagesComeBeforeResults(t *testing.T) {
 	var all strings.Builder
-	c := newCommand(nil, nil, &all)
-	c.stdout = &output{Writer: &all, before: func() { c.flush(exitWait) }}
+	c := newCommand(nil, nil, &all, &all)
+	c.stdout = &output{Writer: &all, before: c.close}
 	for range 100 {
 		c.say("first")
 		c.result("then")

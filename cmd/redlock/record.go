@@ -36,12 +36,7 @@ func parseRecord(args []string) (*recordConfig, error) {
 	f := newFlags("record")
 	f.SetInterspersed(true)
 	cfg.addNodes(f)
-	f.value("every", "", func(value string) (err error) {
-		if cfg.every, err = duration("--every", value); err == nil && cfg.every < leastTTL {
-			return exit.Fail(exit.Usage, "the default is 1s", "--every %s is too often: the least is %v", value, leastTTL)
-		}
-		return err
-	})
+	addEvery(f, &cfg.every)
 	f.value("max-size", "", func(value string) (err error) {
 		cfg.most, err = bytesOf("--max-size", value)
 		return err

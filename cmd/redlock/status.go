@@ -31,12 +31,7 @@ func parseLook(command string, args []string) (*lookConfig, error) {
 	}
 	f.toggle("json", "", &cfg.json)
 	if command == "watch" {
-		f.value("every", "", func(value string) (err error) {
-			if cfg.every, err = duration("--every", value); err == nil && cfg.every < leastTTL {
-				return exit.Fail(exit.Usage, "the default is 1s", "--every %s is too often: the least is %v", value, leastTTL)
-			}
-			return err
-		})
+		addEvery(f, &cfg.every)
 	}
 	rest, err := f.parse(args)
 	switch {

@@ -62,15 +62,7 @@ func (c *command) top(_ string, args []string) (code int, err error) {
 	}
 	notes := newNotes()
 	if out != nil { // a line on stderr would be written across the screen
-		stderr := c.stderr
-		c.mu.Lock()
-		c.stderr = notes
-		c.mu.Unlock()
-		defer func() {
-			c.mu.Lock()
-			c.stderr = stderr
-			c.mu.Unlock()
-		}()
+		defer c.divert(notes)()
 	}
 	return c.looking(&cfg.lockFlags, servers, func(ctx context.Context, locker *redlock.Locker) (int, error) {
 		looks := newLooks(locker, servers, &cfg.listFlags)
