@@ -77,7 +77,7 @@ func askKeeping(servers []*redis.Options, hasty bool) []keeping {
 	ctx, cancel := context.WithTimeout(context.Background(), patientLook)
 	type answer struct {
 		node int
-		keeping
+		is   keeping
 	}
 	answers := make(chan answer, len(servers))
 	for i, o := range servers {
@@ -95,10 +95,10 @@ func askKeeping(servers []*redis.Options, hasty bool) []keeping {
 	}
 	for range servers {
 		a := <-answers
-		all[a.node] = a.keeping
+		all[a.node] = a.is
 		alike := 0
 		for _, k := range all {
-			if k.err == nil && a.err == nil && k.told.Same(a.told.Description) {
+			if k.err == nil && a.is.err == nil && k.told.Same(a.is.told.Description) {
 				alike++
 			}
 		}

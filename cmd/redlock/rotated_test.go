@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 // TestRotatedPassword: the file with the password is read at each connect. One that is gone, or not whole for a
@@ -43,8 +45,8 @@ func TestRotatedPassword(t *testing.T) {
 func TestRotatedCertificates(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
-	certificate(t, dir, "first")
-	certificate(t, dir, "second")
+	redistest.Certificate(t, dir, "first")
+	redistest.Certificate(t, dir, "second")
 	put := func(name string) { // as ca, cert and key
 		for _, pair := range [][2]string{{name + ".pem", "ca.pem"}, {name + ".pem", "cert.pem"}, {name + ".key", "key.pem"}} {
 			text, err := os.ReadFile(file(pair[0]))

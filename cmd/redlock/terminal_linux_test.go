@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/pty"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
@@ -88,7 +88,7 @@ func newSession(t *testing.T) *shellSession {
 		t.Fatal(err)
 	}
 	t.Cleanup(nodes.Close)
-	keyboard, terminal := openPty(t)
+	keyboard, terminal := pty.Open(t)
 	s := &shellSession{T: t, keyboard: keyboard, ended: make(chan error, 1)}
 	go func() { _, _ = io.Copy(&s.said, keyboard) }()
 	s.shell = exec.Command(bash, "--norc", "--noprofile", "--noediting", "-i")
@@ -222,7 +222,7 @@ func TestScriptIsInterrupted(t *testing.T) {
 // startOnTerminal starts redlock on a terminal of its own, and gives the keyboard, and a channel that gets how it has ended.
 func startOnTerminal(t *testing.T, env []string, stdout, stderr io.Writer, args ...string) (*exec.Cmd, *os.File, <-chan error) {
 	t.Helper()
-	keyboard, terminal := openPty(t)
+	keyboard, terminal := pty.Open(t)
 	cmd := exec.Command("redlock", args...)
 	cmd.Env = env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, stdout, stderr
@@ -235,28 +235,6 @@ func startOnTerminal(t *testing.T, env []string, stdout, stderr io.Writer, args 
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return cmd, keyboard, ended
-}
-
-// openPty makes a pseudo-terminal, and gives both of its ends.
-func openPty(t *testing.T) (keyboard, terminal *os.File) {
-	t.Helper()
-	open := func(name string) *os.File {
-		f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
-		if err != nil {
-			need.Skip(t, "in a pseudo-terminal", err)
-		}
-		t.Cleanup(func() { f.Close() })
-		return f
-	}
-	keyboard = open("/dev/ptmx")
-	if err := unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetUint32(int(keyboard.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keyboard, open("/dev/pts/" + strconv.FormatUint(uint64(number), 10))
 }
 
 // If stderr is a pipe without a reader, a line that redlock writes there must not end redlock and

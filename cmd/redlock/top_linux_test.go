@@ -22,6 +22,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/screen"
 	"github.com/quorumlock/redlock/internal/testbed/faultproxy"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/pty"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
@@ -35,7 +36,7 @@ type topSession struct {
 
 func newTopSession(t *testing.T, columns, rows uint16) *topSession {
 	t.Helper()
-	keyboard, terminal := openPty(t)
+	keyboard, terminal := pty.Open(t)
 	s := &topSession{T: t, keyboard: keyboard, terminal: terminal, before: mode(t, terminal)}
 	s.resize(columns, rows)
 	go func() { _, _ = io.Copy(&s.said, keyboard) }()
