@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/build"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/verb/trial"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
@@ -23,7 +25,7 @@ import (
 func init() {
 	chaos.ClientMain()
 	if every, err := time.ParseDuration(os.Getenv("PROGRESS")); err == nil {
-		lineEvery = every
+		trial.LineEvery = every
 	}
 }
 
@@ -159,7 +161,7 @@ func TestChaosJSON(t *testing.T) {
 	if err := in.Decode(&got); err != nil || in.More() {
 		t.Fatal(err, stdout)
 	}
-	if code != 1 || stderr != "" || got.Verdict != "violated" || got.Seed != 1 || got.Version != version() || got.Took <= 0 {
+	if code != 1 || stderr != "" || got.Verdict != "violated" || got.Seed != 1 || got.Version != build.Line() || got.Took <= 0 {
 		t.Errorf("exit code %d, stderr %q, %+v", code, stderr, got)
 	}
 	if len(got.Arenas) != 2 || got.Arenas[1].Name != "miniredis" || got.Arenas[1].Schedules != n || len(got.Findings) != 4 {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 	"github.com/quorumlock/redlock/internal/testbed/pty"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
@@ -25,7 +26,7 @@ func TestTerminal(t *testing.T) {
 	}
 	t.Cleanup(nodes.Close)
 	var stdout, stderr buffer
-	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
+	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", reach.NodesVariable+"="+strings.Join(nodes.URLs(), " "))
 	cmd, keyboard, ended := startOnTerminal(t, env, &stdout, &stderr, "run", "--key", "k", "--", "sh", "-c", `read word; echo "read $word"; exec child polite`)
 	await := func(text string) {
 		t.Helper()
@@ -92,7 +93,7 @@ func newSession(t *testing.T) *shellSession {
 	s := &shellSession{T: t, keyboard: keyboard, ended: make(chan error, 1)}
 	go func() { _, _ = io.Copy(&s.said, keyboard) }()
 	s.shell = exec.Command(bash, "--norc", "--noprofile", "--noediting", "-i")
-	s.shell.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "PS1=$ ", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
+	s.shell.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "PS1=$ ", reach.NodesVariable+"="+strings.Join(nodes.URLs(), " "))
 	s.shell.Stdin, s.shell.Stdout, s.shell.Stderr = terminal, terminal, terminal
 	s.shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := s.shell.Start(); err != nil {

@@ -1,0 +1,225 @@
+package reach
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/console"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/flags"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/peek"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// Flags are the flags that several verbs have.
+type Flags struct {
+	nodes   []string // the values of --node and the lines of --nodes; nil: none
+	secret  []string // the files of --nodes with a password
+	config  string   // the configuration file; "": not given
+	Quiet   bool     // only errors
+	Ttl     time.Duration
+	Timeout time.Duration // negative: none
+	owner   string        // "": the library's default
+
+	// On these all clients of the same nodes must agree.
+	Prefix     *string // nil: not given
+	Separator  string
+	MaxTTL     time.Duration // 0: not given
+	MaxTTLFrom string        // the flag, the variable, or the line of the configuration file
+}
+
+const (
+	DefaultTTL = 10 * time.Second
+
+	// LeastTTL is far above the library's least. With a shorter one, a renewal that is late
+	// on a busy machine is enough to lose the lock, and the command.
+	LeastTTL = 100 * time.Millisecond
+
+	// mostTTL is the library's most.
+	mostTTL = 365 * 24 * time.Hour
+)
+
+// Defaults has the defaults.
+var Defaults = Flags{Ttl: DefaultTTL, Timeout: -1}
+
+// AddNodes adds the flags that name the nodes.
+func (f *Flags) AddNodes(to *flags.Set) {
+	to.Values("node", func(value string) error {
+		f.nodes = append(f.nodes, value)
+		return nil
+	})
+	to.Values("nodes", func(value string) error {
+		found, err := readNodes("--nodes", value)
+		if f.nodes = append(f.nodes, found...); slices.ContainsFunc(found, hasPassword) {
+			f.secret = append(f.secret, value)
+		}
+		return err
+	})
+	to.Value("config", "", func(value string) error {
+		if f.config = value; value == "" {
+			return exit.Fail(exit.Usage, "leave it out, or give a file; see redlock help config", "--config is empty")
+		}
+		return nil
+	})
+	to.Toggle("quiet", "q", &f.Quiet)
+	to.Value("prefix", "", func(value string) error {
+		f.Prefix = &value
+		return nil
+	})
+}
+
+func (f *Flags) AddTTL(to *flags.Set) {
+	to.Value("ttl", "", func(value string) (err error) {
+		f.Ttl, err = flags.Duration("--ttl", value)
+		switch {
+		case err != nil:
+			return err
+		case f.Ttl < LeastTTL:
+			return exit.Fail(exit.Usage, "the default is 10s", "--ttl %s is too short: the least is %v", value, LeastTTL)
+		case f.Ttl > mostTTL:
+			return exit.Fail(exit.Usage, "the default is 10s", "--ttl %s is too long: the most is %v", value, mostTTL)
+		case f.Ttl%time.Millisecond != 0:
+			return exit.Fail(exit.Usage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
+		}
+		return nil
+	})
+}
+
+// AddEvery adds the flag that says how often a verb looks.
+func AddEvery(to *flags.Set, every *time.Duration) {
+	to.Value("every", "", func(value string) (err error) {
+		if *every, err = flags.Duration("--every", value); err == nil && *every < LeastTTL {
+			return exit.Fail(exit.Usage, "the default is 1s", "--every %s is too often: the least is %v", value, LeastTTL)
+		}
+		return err
+	})
+}
+
+func (f *Flags) AddTimeout(to *flags.Set) {
+	to.Value("timeout", "w", func(value string) (err error) {
+		f.Timeout, err = flags.Duration("--timeout", value)
+		if err == nil && f.Timeout < 0 {
+			return exit.Fail(exit.Usage, "0s asks once; leave --timeout out to wait without limit", "--timeout %s is negative", value)
+		}
+		return err
+	})
+}
+
+// MaxTTLVariable sets --max-ttl for all commands on the same nodes.
+const MaxTTLVariable = "REDLOCK_MAX_TTL"
+
+// PrefixVariable sets --prefix for all commands on the same nodes.
+const PrefixVariable = "REDLOCK_PREFIX"
+
+func (f *Flags) AddMaxTTL(to *flags.Set) {
+	to.Value("max-ttl", "", func(value string) (err error) {
+		f.MaxTTLFrom = "--max-ttl"
+		f.MaxTTL, err = MaxTTL(f.MaxTTLFrom, value)
+		return err
+	})
+}
+
+func MaxTTL(source, value string) (time.Duration, error) {
+	d, err := flags.Duration(source, value)
+	if err == nil && !CanBeTTL(d) {
+		err = exit.Fail(exit.Usage, "it is the longest --ttl that a new set allows", "%s %s is not a value that --ttl can have", source, value)
+	}
+	return d, err
+}
+
+// OwnerVariable sets --owner.
+const OwnerVariable = "REDLOCK_OWNER"
+
+// AddOwner adds the flag that says who has the lock.
+func (f *Flags) AddOwner(to *flags.Set) {
+	to.Value("owner", "", func(value string) error {
+		if f.owner = value; value == "" {
+			return exit.Fail(exit.Usage, "leave it out: the default is the host's name and the process id", "--owner is empty")
+		}
+		return checkOwner("--owner", value)
+	})
+}
+
+func checkOwner(source, value string) error {
+	if len(value) > redlock.MaxOwner {
+		return exit.Fail(exit.Usage, "others see it when they look at the lock", "%s is too long: it has %d bytes, and the most is %d", source, len(value), redlock.MaxOwner)
+	}
+	return nil
+}
+
+// CanBeTTL reports whether a --ttl can have this value.
+func CanBeTTL(d time.Duration) bool {
+	return d >= LeastTTL && d <= mostTTL && d%time.Millisecond == 0
+}
+
+// complete adds what the flags leave to the environment, and what both leave to the configuration
+// file.
+func (f *Flags) complete(env []string, file *config) (err error) {
+	from := "--prefix"
+	if value, ok := console.Lookup(env, PrefixVariable); ok && f.Prefix == nil {
+		f.Prefix, from = &value, PrefixVariable
+	}
+	if value := file.get("prefix"); f.Prefix == nil {
+		f.Prefix, from = &value, file.where("prefix")
+	}
+	if len(*f.Prefix) >= redlock.MaxName {
+		return exit.Fail(exit.Usage, "it begins the names of all locks", "%s is too long: it has %d bytes, and the most is %d", from, len(*f.Prefix), redlock.MaxName-1)
+	}
+	f.Separator = cmp.Or(f.Separator, file.get("separator"))
+	if value, ok := console.Lookup(env, OwnerVariable); ok && f.owner == "" {
+		if f.owner, err = value, checkOwner(OwnerVariable, value); err != nil {
+			return err
+		}
+	}
+	if f.MaxTTL > 0 {
+		return nil
+	}
+	if value, ok := console.Lookup(env, MaxTTLVariable); ok {
+		f.MaxTTLFrom = MaxTTLVariable
+		f.MaxTTL, err = MaxTTL(f.MaxTTLFrom, value)
+	} else if value := file.get("max-ttl"); value != "" {
+		f.MaxTTLFrom = file.where("max-ttl")
+		f.MaxTTL, err = MaxTTL(f.MaxTTLFrom, value)
+	}
+	return err
+}
+
+// Options are those of a Locker that acquires locks. The nodes have been asked for before, and with
+// that the flags are complete.
+func (f *Flags) Options() (*redlock.Options, error) {
+	if f.MaxTTL > 0 && f.MaxTTL < f.Ttl {
+		return nil, exit.Fail(exit.Usage, "it is the longest --ttl that a new set allows", "--ttl %v is longer than %s %v", f.Ttl, f.MaxTTLFrom, f.MaxTTL)
+	}
+	return &redlock.Options{TTL: f.Ttl, MaxTTL: f.MaxTTL, Prefix: *f.Prefix, Separator: f.Separator, Owner: f.owner}, nil
+}
+
+// Quarantine is how long a node has no vote that is new to a program with these options: the library's default.
+func Quarantine(o *redlock.Options) time.Duration {
+	longest := cmp.Or(o.MaxTTL, max(o.TTL, DefaultTTL))
+	return max(longest+longest/100+2*time.Millisecond, 2*time.Second)
+}
+
+// LookOptions are those of a Locker that inspects locks and acquires none. Its quarantines are those of the set, also
+// where that allows less than the default.
+func (f *Flags) LookOptions(d *peek.View) *redlock.Options {
+	ttl, most := f.Ttl, f.MaxTTL
+	if most > 0 {
+		ttl = min(ttl, most)
+	}
+	if d.Set != nil {
+		ttl = wire.Milliseconds(d.Set.MaxTTL)
+		most = ttl
+	}
+	return &redlock.Options{TTL: ttl, MaxTTL: most, NodeTimeout: min(peek.Patience, ttl/2), Prefix: *f.Prefix, Separator: f.Separator}
+}
+
+func (f *Flags) AddSeparator(to *flags.Set) {
+	to.Value("separator", "", func(value string) error {
+		if f.Separator = value; value == "" {
+			return exit.Fail(exit.Usage, "leave it out if keys are no paths", "--separator is empty")
+		}
+		return nil
+	})
+}

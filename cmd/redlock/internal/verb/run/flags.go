@@ -1,0 +1,122 @@
+package run
+
+import (
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/acquire"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/flags"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
+)
+
+// holdConfig says which command runs under which lock: the flags of run and elect.
+type holdConfig struct {
+	acquire.Config
+	embedded bool // nodes inside this process
+	minHold  time.Duration
+	signal   string // the name of the signal that ends the command when the lock ends
+	sign     syscall.Signal
+	grace    time.Duration // how long after that SIGKILL follows
+	shell    bool
+	leave    bool     // what the command leaves running goes on, without the lock
+	mayLeave string   // how to ask for that; "": it cannot be asked for
+	argv     []string // the command
+	path     string   // where it is
+}
+
+// leastHold is the least --max-hold. With less, the command would be told to end as it starts.
+const leastHold = 100 * time.Millisecond
+
+// span is the time that a renewal can make the lock last.
+func (c *holdConfig) span() time.Duration {
+	if c.MaxHold > 0 {
+		return min(c.Ttl, c.MaxHold)
+	}
+	return c.Ttl
+}
+
+// newHoldConfig has the defaults.
+func newHoldConfig() *holdConfig {
+	return &holdConfig{
+		Config: acquire.Config{Flags: reach.Defaults, Busy: exit.Busy, Without: "the command was not started"},
+		signal: "TERM", sign: syscall.SIGTERM, grace: -1,
+	}
+}
+
+// addCommand adds the flags that say how the command runs.
+func (c *holdConfig) addCommand(to *flags.Set) {
+	to.Toggle("embedded", "", &c.embedded)
+	to.Toggle("shell", "", &c.shell)
+	to.Value("lost-signal", "", func(value string) error {
+		c.signal = strings.TrimPrefix(strings.ToUpper(value), "SIG")
+		if c.sign = proc.SignalNames[c.signal]; c.sign == 0 {
+			return exit.Fail(exit.Usage, "they are "+strings.Join(slices.Sorted(maps.Keys(proc.SignalNames)), ", "), "--lost-signal %s is not a signal that can be sent here", value)
+		}
+		return nil
+	})
+	addSpan(to, "lost-grace", &c.grace)
+}
+
+// addSpan adds a flag whose value is a duration that is not negative.
+func addSpan(to *flags.Set, name string, d *time.Duration) {
+	to.Value(name, "", func(value string) (err error) {
+		if *d, err = flags.Duration("--"+name, value); err == nil && *d < 0 {
+			return exit.Fail(exit.Usage, "see redlock help run", "--%s %s is negative", name, value)
+		}
+		return err
+	})
+}
+
+// parse reads the arguments of a verb that runs a command, and finds the command's program:
+// before the lock, and not after an hour of waiting for it.
+func (c *holdConfig) parse(f *flags.Set, args []string) error {
+	example := "redlock " + f.Name() + " demo -- sh -c 'echo hello'"
+	rest, err := f.Parse(args)
+	// The key stands first; or after some flags, where -- says which argument the command begins with.
+	named := err == nil && len(c.Keys) == 0 && len(rest) > 0 && f.ArgsLenAtDash() < 0 && (len(rest) == len(args) || slices.Contains(rest, "--"))
+	if named {
+		if err := c.AddKey("the key", rest[0]); err != nil {
+			return err
+		}
+		rest, err = f.Parse(rest[1:])
+	}
+	if err != nil {
+		return err
+	}
+	c.argv = rest
+	if err := c.Check(f, example); err != nil {
+		return err
+	}
+	if !f.Changed("lost-grace") {
+		c.grace = min(time.Second, c.Ttl/4).Truncate(time.Millisecond)
+	}
+	switch {
+	case named && len(rest) > 0 && f.ArgsLenAtDash() != 0:
+		// A command without a key would have its first word for a key, and run the second one.
+		return exit.Fail(exit.Usage, "for example: "+example, "-- is missing between the key %q and the command %q", c.Keys[0], rest[0])
+	case c.grace > c.Ttl/2:
+		return exit.Fail(exit.Usage, "the lock is renewed every third of --ttl, and the command has to end before it does", "--lost-grace %v is more than half of --ttl %v", c.grace, c.Ttl)
+	case f.Changed("max-hold") && c.MaxHold < leastHold:
+		return exit.Fail(exit.Usage, "it is how long the command may take", "--max-hold %v is too short: the least is %v", c.MaxHold, leastHold)
+	case f.Changed("max-hold") && c.minHold > c.MaxHold:
+		return exit.Fail(exit.Usage, "", "--min-hold %v is more than --max-hold %v", c.minHold, c.MaxHold)
+	case len(c.argv) == 0:
+		return exit.Fail(exit.Usage, "for example: "+example, "the command to run is missing")
+	}
+	if f.Changed("max-hold") {
+		c.grace = min(c.grace, c.MaxHold/2) // the command has the other half
+	}
+	if c.shell {
+		c.argv = []string{"sh", "-c", strings.Join(c.argv, " ")}
+	}
+	if c.path, err = exec.LookPath(c.argv[0]); err != nil {
+		return notExecutable(c.argv[0], err)
+	}
+	return nil
+}
