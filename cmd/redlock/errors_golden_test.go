@@ -566,7 +566,7 @@ func (g *said) rest() {
 	golden.EachSource(g.T, slices.Concat([]string{"."}, directories(g.T, "internal/*"), directories(g.T, "internal/verb/*")), func(name string, _ *token.FileSet, file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || !slices.Contains([]string{"Fail", "Say", "say", "Note", "note", "Result", "result", "must", "bars", "think", "Errorf", "New", "Unknown", "Without"}, golden.Called(call)) {
+			if !ok || !slices.Contains([]string{"Fail", "Say", "say", "Note", "note", "Result", "result", "must", "bars", "think", "Errorf", "New", "Unknown", "Without", "Text"}, golden.Called(call)) {
 				return true
 			}
 			for _, arg := range call.Args {

@@ -35,6 +35,16 @@ func (f *Set) Value(name, short string, set func(value string) error) {
 	f.FuncP(name, short, "", set)
 }
 
+// Text adds a flag whose value is kept as it is, and must not be empty. The hint says what to give instead.
+func (f *Set) Text(name, hint string, to *string) {
+	f.Value(name, "", func(value string) error {
+		if *to = value; value == "" {
+			return exit.Fail(exit.Usage, hint, "--%s is empty", name)
+		}
+		return nil
+	})
+}
+
 // Values adds a flag with a value that may be given more than once.
 func (f *Set) Values(name string, set func(value string) error) {
 	f.repeats = append(f.repeats, name)

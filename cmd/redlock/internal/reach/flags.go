@@ -57,12 +57,7 @@ func (f *Flags) AddNodes(to *flags.Set) {
 		}
 		return err
 	})
-	to.Value("config", "", func(value string) error {
-		if f.config = value; value == "" {
-			return exit.Fail(exit.Usage, "leave it out, or give a file; see redlock help config", "--config is empty")
-		}
-		return nil
-	})
+	to.Text("config", "leave it out, or give a file; see redlock help config", &f.config)
 	to.Toggle("quiet", "q", &f.Quiet)
 	to.Value("prefix", "", func(value string) error {
 		f.Prefix = &value
@@ -215,11 +210,7 @@ func (f *Flags) LookOptions(d *peek.View) *redlock.Options {
 	return &redlock.Options{TTL: ttl, MaxTTL: most, NodeTimeout: min(peek.Patience, ttl/2), Prefix: *f.Prefix, Separator: f.Separator}
 }
 
+// AddSeparator adds the flag that says what divides the names of locks into paths.
 func (f *Flags) AddSeparator(to *flags.Set) {
-	to.Value("separator", "", func(value string) error {
-		if f.Separator = value; value == "" {
-			return exit.Fail(exit.Usage, "leave it out if keys are no paths", "--separator is empty")
-		}
-		return nil
-	})
+	to.Text("separator", "leave it out if keys are no paths", &f.Separator)
 }

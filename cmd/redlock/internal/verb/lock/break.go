@@ -39,12 +39,7 @@ func parseBreak(args []string) (*breakConfig, error) {
 	f.SetInterspersed(true)
 	cfg.AddNodes(f)
 	cfg.AddSeparator(f)
-	f.Value("token", "", func(value string) error {
-		if cfg.token = value; value == "" {
-			return exit.Fail(exit.Usage, "redlock status KEY shows it", "--token is empty")
-		}
-		return nil
-	})
+	f.Text("token", "redlock status KEY shows it", &cfg.token)
 	f.Toggle("yes", "", &cfg.yes)
 	f.Toggle("json", "", &cfg.json)
 	rest, err := f.Parse(args)

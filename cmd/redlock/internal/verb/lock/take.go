@@ -129,12 +129,7 @@ func readHandle(c *console.Console, verb string, args []string) (handle redlock.
 // addToken adds the flags of unlock for a lock without a handle.
 func (cfg *takeConfig) addToken(f *flags.Set) {
 	cfg.AddSeparator(f)
-	f.Value("token", "", func(value string) error {
-		if cfg.token = value; value == "" {
-			return exit.Fail(exit.Usage, "redlock status KEY shows it, and redlock run has it in REDLOCK_TOKEN", "--token is empty")
-		}
-		return nil
-	})
+	f.Text("token", "redlock status KEY shows it, and redlock run has it in REDLOCK_TOKEN", &cfg.token)
 	f.Values("key", func(value string) error {
 		cfg.also = append(cfg.also, value)
 		return nil

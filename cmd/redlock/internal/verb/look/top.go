@@ -31,12 +31,7 @@ func parseTop(args []string) (*topConfig, error) {
 		cfg.http = value
 		return nil
 	})
-	f.Value("token", "", func(value string) error {
-		if cfg.token = value; value == "" {
-			return exit.Fail(exit.Usage, "leave it out, or give one that nobody can guess", "--token is empty")
-		}
-		return nil
-	})
+	f.Text("token", "leave it out, or give one that nobody can guess", &cfg.token)
 	if err := cfg.parse(f, args); err != nil {
 		return nil, err
 	}

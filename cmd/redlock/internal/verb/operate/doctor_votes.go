@@ -2,7 +2,6 @@ package operate
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -148,16 +147,18 @@ func (x *examination) ask(cfg *reach.Flags, quarantine bool) {
 		}
 	}
 	defer locker.Close()
-	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		again := false // a node may not have been joined yet
-		for _, n := range peek.Status(context.Background(), locker).Nodes {
-			if p := x.patientAt(n.Node); p != nil && p.err == nil {
-				p.vote = n.Err
-				again = again || n.Err != nil && (n.Err.Outcome == redlock.OutcomeTimeout || n.Err.Outcome == redlock.OutcomeQuarantined && n.Err.TTL == 0)
-			}
+	examined := func(n redlock.NodeStatus) *patient {
+		if p := x.patientAt(n.Node); p != nil && p.err == nil {
+			return p
 		}
-		if !again || time.Since(begin) > peek.Patience/2 {
-			return
+		return nil
+	}
+	status := settled(locker, func(n redlock.NodeStatus) bool {
+		return examined(n) != nil && n.Err != nil && (n.Err.Outcome == redlock.OutcomeTimeout || n.Err.Outcome == redlock.OutcomeQuarantined && n.Err.TTL == 0)
+	})
+	for _, n := range status.Nodes {
+		if p := examined(n); p != nil {
+			p.vote = n.Err
 		}
 	}
 }

@@ -3,6 +3,7 @@ package operate
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,4 +161,16 @@ func largest(ctx context.Context, rdb *redis.Client) (number int64) {
 		}
 	}
 	return number
+}
+
+// settled returns the status of the nodes as soon as again is false for each of them, or when half of peek.Patience is
+// over. A Locker connects to a member that was not given after it has connected to the others, so the first status may
+// report a timeout of a node that runs.
+func settled(locker *redlock.Locker, again func(redlock.NodeStatus) bool) *redlock.Status {
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		status := peek.Status(context.Background(), locker)
+		if !slices.ContainsFunc(status.Nodes, again) || time.Since(begin) > peek.Patience/2 {
+			return status
+		}
+	}
 }

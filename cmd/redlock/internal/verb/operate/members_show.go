@@ -84,16 +84,10 @@ func voters(c *console.Console, cfg *membersConfig, servers []*redis.Options, d 
 	}
 	defer locker.Close()
 	votes := make(map[string]redlock.NodeStatus)
-	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		waiting := false // a member that was not given is connected to after the others
-		for _, n := range peek.Status(context.Background(), locker).Nodes {
-			votes[n.Node] = n
-			waiting = waiting || n.Err != nil && n.Err.Outcome == redlock.OutcomeTimeout
-		}
-		if !waiting || time.Since(begin) > peek.Patience/2 {
-			return votes, nil
-		}
+	for _, n := range settled(locker, func(n redlock.NodeStatus) bool { return n.Err != nil && n.Err.Outcome == redlock.OutcomeTimeout }).Nodes {
+		votes[n.Node] = n
 	}
+	return votes, nil
 }
 
 func memberOf(k *peek.Node, given bool, set *wire.Description) memberReport {

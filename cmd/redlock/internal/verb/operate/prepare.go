@@ -203,20 +203,17 @@ type voting struct {
 	absent []*redlock.NodeError // those that have no vote
 }
 
-// votingOf asks the members. One that was not given is connected to after the others: it has a moment more.
+// votingOf asks the members which of them vote.
 func votingOf(locker *redlock.Locker, servers []*redis.Options) *voting {
-	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		status, again := peek.Status(context.Background(), locker), false
-		v := &voting{need: locker.Members().Quorum, absent: explain.Absent(status)}
-		for _, n := range status.Nodes {
-			v.nodes = append(v.nodes, n.Node)
-			given := slices.ContainsFunc(servers, func(o *redis.Options) bool { return o.Addr == n.Node })
-			again = again || !given && n.Err != nil && n.Err.Outcome == redlock.OutcomeTimeout
-		}
-		if !again || time.Since(begin) > peek.Patience/2 {
-			return v
-		}
+	status := settled(locker, func(n redlock.NodeStatus) bool {
+		given := slices.ContainsFunc(servers, func(o *redis.Options) bool { return o.Addr == n.Node })
+		return !given && n.Err != nil && n.Err.Outcome == redlock.OutcomeTimeout
+	})
+	v := &voting{need: locker.Members().Quorum, absent: explain.Absent(status)}
+	for _, n := range status.Nodes {
+		v.nodes = append(v.nodes, n.Node)
 	}
+	return v
 }
 
 // grace is how much longer than the longest quarantine prepare waits for nodes if no --timeout says how long.

@@ -29,17 +29,9 @@ func parseExplain(args, env []string) (*explainConfig, error) {
 	cfg := new(explainConfig)
 	f := flags.New("explain")
 	f.SetInterspersed(true)
-	keep := func(name string, to *string) {
-		f.Value(name, "", func(value string) error {
-			if *to = value; value == "" {
-				return exit.Fail(exit.Usage, "see redlock help explain", "--%s is empty", name)
-			}
-			return nil
-		})
+	for name, to := range map[string]*string{"record": &cfg.record, "at": &cfg.at, "html": &cfg.html} {
+		f.Text(name, "see redlock help explain", to)
 	}
-	keep("record", &cfg.record)
-	keep("at", &cfg.at)
-	keep("html", &cfg.html)
 	f.Toggle("json", "", &cfg.json)
 	rest, err := f.Parse(args)
 	if value, ok := console.Lookup(env, recordVariable); ok && cfg.record == "" {

@@ -59,12 +59,7 @@ func parseBench(args []string) (*benchConfig, error) {
 		}
 		return err
 	})
-	f.Value("key", "", func(value string) error {
-		if cfg.key = value; value == "" {
-			return exit.Fail(exit.Usage, "without it the names are ones that no other client uses", "--key is empty")
-		}
-		return nil
-	})
+	f.Text("key", "without it the names are ones that no other client uses", &cfg.key)
 	rest, err := f.Parse(args)
 	switch {
 	case err != nil:

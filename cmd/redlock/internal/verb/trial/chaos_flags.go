@@ -73,12 +73,7 @@ func parseChaos(args []string) (*chaosConfig, error) {
 		return nil
 	})
 	for name, to := range map[string]*string{"report": &cfg.report, "history": &cfg.history, "save": &cfg.save} {
-		f.Value(name, "", func(value string) error {
-			if *to = value; value == "" {
-				return exit.Fail(exit.Usage, "", "--%s is empty", name)
-			}
-			return nil
-		})
+		f.Text(name, "", to)
 	}
 	rest, err := f.Parse(args)
 	switch {
