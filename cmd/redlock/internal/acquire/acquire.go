@@ -25,7 +25,7 @@ var NoticeAfter = time.Second
 // Await waits for the lock, until cfg.timeout or a signal.
 func Await(c *console.Console, locker *redlock.Locker, nodes *reach.Quarantines, cfg *Config, signals <-chan os.Signal) (*redlock.Lock, error) {
 	ctx, stop := proc.UntilSignal(signals)
-	lock, err := acquire(c, ctx, locker, nodes, cfg)
+	lock, err := acquire(ctx, c, locker, nodes, cfg)
 	stop()
 	var by proc.Interrupted
 	switch {
@@ -43,7 +43,7 @@ func Await(c *console.Console, locker *redlock.Locker, nodes *reach.Quarantines,
 // acquire asks once, and then waits. The first answer names what it waits for; it is also
 // the better reason when the time runs out in the middle of a round, which only shows that
 // the nodes have not answered yet.
-func acquire(c *console.Console, ctx context.Context, locker *redlock.Locker, nodes *reach.Quarantines, cfg *Config) (*redlock.Lock, error) {
+func acquire(ctx context.Context, c *console.Console, locker *redlock.Locker, nodes *reach.Quarantines, cfg *Config) (*redlock.Lock, error) {
 	if cfg.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, cfg.Timeout)

@@ -19,7 +19,7 @@ type Flags struct {
 	secret  []string // the files of --nodes with a password
 	config  string   // the configuration file; "": not given
 	Quiet   bool     // only errors
-	Ttl     time.Duration
+	TTL     time.Duration
 	Timeout time.Duration // negative: none
 	owner   string        // "": the library's default
 
@@ -42,7 +42,7 @@ const (
 )
 
 // Defaults has the defaults.
-var Defaults = Flags{Ttl: DefaultTTL, Timeout: -1}
+var Defaults = Flags{TTL: DefaultTTL, Timeout: -1}
 
 // AddNodes adds the flags that name the nodes.
 func (f *Flags) AddNodes(to *flags.Set) {
@@ -67,15 +67,15 @@ func (f *Flags) AddNodes(to *flags.Set) {
 
 func (f *Flags) AddTTL(to *flags.Set) {
 	to.Value("ttl", "", func(value string) (err error) {
-		f.Ttl, err = flags.Duration("--ttl", value)
+		f.TTL, err = flags.Duration("--ttl", value)
 		switch {
 		case err != nil:
 			return err
-		case f.Ttl < LeastTTL:
+		case f.TTL < LeastTTL:
 			return exit.Fail(exit.Usage, "the default is 10s", "--ttl %s is too short: the least is %v", value, LeastTTL)
-		case f.Ttl > mostTTL:
+		case f.TTL > mostTTL:
 			return exit.Fail(exit.Usage, "the default is 10s", "--ttl %s is too long: the most is %v", value, mostTTL)
-		case f.Ttl%time.Millisecond != 0:
+		case f.TTL%time.Millisecond != 0:
 			return exit.Fail(exit.Usage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
 		}
 		return nil
@@ -184,10 +184,10 @@ func (f *Flags) complete(env []string, file *config) (err error) {
 // Options are those of a Locker that acquires locks. The nodes have been asked for before, and with
 // that the flags are complete.
 func (f *Flags) Options() (*redlock.Options, error) {
-	if f.MaxTTL > 0 && f.MaxTTL < f.Ttl {
-		return nil, exit.Fail(exit.Usage, "it is the longest --ttl that a new set allows", "--ttl %v is longer than %s %v", f.Ttl, f.MaxTTLFrom, f.MaxTTL)
+	if f.MaxTTL > 0 && f.MaxTTL < f.TTL {
+		return nil, exit.Fail(exit.Usage, "it is the longest --ttl that a new set allows", "--ttl %v is longer than %s %v", f.TTL, f.MaxTTLFrom, f.MaxTTL)
 	}
-	return &redlock.Options{TTL: f.Ttl, MaxTTL: f.MaxTTL, Prefix: *f.Prefix, Separator: f.Separator, Owner: f.owner}, nil
+	return &redlock.Options{TTL: f.TTL, MaxTTL: f.MaxTTL, Prefix: *f.Prefix, Separator: f.Separator, Owner: f.owner}, nil
 }
 
 // Quarantine is how long a node has no vote that is new to a program with these options: the library's default.
@@ -199,7 +199,7 @@ func Quarantine(o *redlock.Options) time.Duration {
 // LookOptions are those of a Locker that inspects locks and acquires none. Its quarantines are those of the set, also
 // where that allows less than the default.
 func (f *Flags) LookOptions(d *peek.View) *redlock.Options {
-	ttl, most := f.Ttl, f.MaxTTL
+	ttl, most := f.TTL, f.MaxTTL
 	if most > 0 {
 		ttl = min(ttl, most)
 	}

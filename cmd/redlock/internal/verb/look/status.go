@@ -61,16 +61,16 @@ func Inspect(c *console.Console, command string, args []string) (code int, err e
 	return reach.Look(c, &cfg.Flags, servers, func(ctx context.Context, locker *redlock.Locker) (int, error) {
 		switch command {
 		case "watch":
-			return reach.Looked(ctx, watch(c, ctx, locker, cfg))
+			return reach.Looked(ctx, watch(ctx, c, locker, cfg))
 		case "wait":
-			return reach.Looked(ctx, wait(c, ctx, locker, cfg))
+			return reach.Looked(ctx, wait(ctx, c, locker, cfg))
 		}
-		return 0, status(c, ctx, locker, cfg)
+		return 0, status(ctx, c, locker, cfg)
 	})
 }
 
 // status prints the state of the lock once.
-func status(c *console.Console, ctx context.Context, locker *redlock.Locker, cfg *lookConfig) error {
+func status(ctx context.Context, c *console.Console, locker *redlock.Locker, cfg *lookConfig) error {
 	s, err := locker.Inspect(ctx, cfg.key)
 	if err != nil {
 		return exit.Fail(exit.Usage, "see redlock help status", "%s", phrase.Plain(err))
@@ -97,7 +97,7 @@ func printReport(c *console.Console, s *redlock.Status, m redlock.Members, at ti
 }
 
 // watch prints it again whenever it has changed.
-func watch(c *console.Console, ctx context.Context, locker *redlock.Locker, cfg *lookConfig) error {
+func watch(ctx context.Context, c *console.Console, locker *redlock.Locker, cfg *lookConfig) error {
 	for before := ""; ; {
 		s, err := locker.Inspect(ctx, cfg.key)
 		if err != nil {
@@ -124,7 +124,7 @@ func watch(c *console.Console, ctx context.Context, locker *redlock.Locker, cfg 
 }
 
 // wait returns when the lock is free.
-func wait(c *console.Console, ctx context.Context, locker *redlock.Locker, cfg *lookConfig) error {
+func wait(ctx context.Context, c *console.Console, locker *redlock.Locker, cfg *lookConfig) error {
 	watched := ctx
 	if cfg.Timeout >= 0 {
 		var cancel context.CancelFunc

@@ -67,9 +67,9 @@ func Top(c *console.Console, _ string, args []string) (code int, err error) {
 		defer looks.close()
 		switch {
 		case cfg.http != "":
-			return reach.Looked(ctx, topPage(c, ctx, looks, cfg))
+			return reach.Looked(ctx, topPage(ctx, c, looks, cfg))
 		case out == nil:
-			return reach.Looked(ctx, topLines(c, ctx, looks, cfg.every))
+			return reach.Looked(ctx, topLines(ctx, c, looks, cfg.every))
 		}
 		live := &liveScreen{
 			in: in, out: out, order: cfg.sort, every: cfg.every, notes: notes.changed,

@@ -16,7 +16,7 @@ import (
 )
 
 // topLines is redlock top where there is no screen: it prints a line for whatever has changed.
-func topLines(c *console.Console, ctx context.Context, looks *looks, every time.Duration) error {
+func topLines(ctx context.Context, c *console.Console, looks *looks, every time.Duration) error {
 	var seen topNews
 	for {
 		p, list, err := looks.next(ctx)

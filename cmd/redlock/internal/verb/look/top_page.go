@@ -28,7 +28,7 @@ func checkHTTP(address, token string) error {
 }
 
 // topPage is redlock top --http. It prints where the page is, and serves it until ctx ends.
-func topPage(c *console.Console, ctx context.Context, looks *looks, cfg *topConfig) error {
+func topPage(ctx context.Context, c *console.Console, looks *looks, cfg *topConfig) error {
 	listener, err := net.Listen("tcp", cfg.http)
 	if err != nil {
 		return exit.Fail(exit.Usage, "is the port in use? With port 0 a free one is taken", "--http %s: %v", cfg.http, err)

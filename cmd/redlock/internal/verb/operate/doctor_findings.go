@@ -59,7 +59,7 @@ func (d *diagnosis) think(p *patient, what, todo string) {
 
 // findings judges the answers of the nodes.
 func findings(x *examination, cfg *reach.Flags, quarantine bool) []finding {
-	d := &diagnosis{examination: x, cfg: cfg, ttl: cfg.Ttl, timeout: reach.NodeTimeout(cfg.Ttl), quarantine: quarantine}
+	d := &diagnosis{examination: x, cfg: cfg, ttl: cfg.TTL, timeout: reach.NodeTimeout(cfg.TTL), quarantine: quarantine}
 	for _, p := range x.members() {
 		if p.err == nil {
 			d.clocks = append(d.clocks, p.Clock)

@@ -33,7 +33,7 @@ func TestFindingsGolden(t *testing.T) {
 	}
 	of := func(quarantine bool, all ...*patient) []finding {
 		cfg := reach.Defaults
-		x := &examination{patients: all, set: setOf(slices.DeleteFunc(slices.Clone(all), func(p *patient) bool { return !p.given })), ttl: cfg.Ttl}
+		x := &examination{patients: all, set: setOf(slices.DeleteFunc(slices.Clone(all), func(p *patient) bool { return !p.given })), ttl: cfg.TTL}
 		x.count()
 		return findings(x, &cfg, quarantine)
 	}

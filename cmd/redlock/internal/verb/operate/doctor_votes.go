@@ -32,7 +32,7 @@ type examination struct {
 // examineSet examines the nodes that were given and the other members of their set. A member that was not given
 // is dialled only if a majority of the given nodes names it: until then an address is one node's word.
 func examineSet(servers []*redis.Options, cfg *reach.Flags, quarantine bool) *examination {
-	x := &examination{patients: examineAll(servers), ttl: cfg.Ttl}
+	x := &examination{patients: examineAll(servers), ttl: cfg.TTL}
 	for _, p := range x.patients {
 		p.given = true
 	}

@@ -354,7 +354,7 @@ func changeMembers(c *console.Console, cfg *membersConfig, servers []*redis.Opti
 		ctx, cancel = context.WithTimeout(ctx, cfg.Timeout)
 		defer cancel()
 	}
-	locker, err := operator(c, cfg, servers, d)
+	locker, err := operator(cfg, servers, d)
 	if err != nil {
 		return err
 	}
@@ -373,7 +373,7 @@ func changeMembers(c *console.Console, cfg *membersConfig, servers []*redis.Opti
 		before := m
 		switch {
 		case !cfg.plan && s.MaxTTL != nil:
-			m, err = setMaxTTL(c, ctx, cfg, locker, servers, s.Change)
+			m, err = setMaxTTL(ctx, c, cfg, locker, servers, s.Change)
 		case !cfg.plan:
 			m, err = locker.Change(ctx, s.Change, tellWaits(c))
 		case i == 0:
@@ -400,7 +400,7 @@ func changeMembers(c *console.Console, cfg *membersConfig, servers []*redis.Opti
 }
 
 // operator is a Locker for a change. What happens to the nodes is in what the change says.
-func operator(c *console.Console, cfg *membersConfig, servers []*redis.Options, d *peek.View) (*redlock.Locker, error) {
+func operator(cfg *membersConfig, servers []*redis.Options, d *peek.View) (*redlock.Locker, error) {
 	opts := cfg.LookOptions(d)
 	opts.Separator = "" // that of the set
 	locker, err := reach.Open(servers, opts)

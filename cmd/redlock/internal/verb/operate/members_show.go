@@ -39,7 +39,7 @@ func showUndescribed(c *console.Console, cfg *membersConfig, d *peek.View) error
 
 // showMembers shows the set.
 func showMembers(c *console.Console, cfg *membersConfig, servers []*redis.Options, d *peek.View) error {
-	votes, err := voters(c, cfg, servers, d)
+	votes, err := voters(cfg, servers, d)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func showMembers(c *console.Console, cfg *membersConfig, servers []*redis.Option
 }
 
 // voters are the answers of the members, by the addresses at which they were reached.
-func voters(c *console.Console, cfg *membersConfig, servers []*redis.Options, d *peek.View) (map[string]redlock.NodeStatus, error) {
-	locker, err := operator(c, cfg, servers, d)
+func voters(cfg *membersConfig, servers []*redis.Options, d *peek.View) (map[string]redlock.NodeStatus, error) {
+	locker, err := operator(cfg, servers, d)
 	if err != nil {
 		return nil, err
 	}

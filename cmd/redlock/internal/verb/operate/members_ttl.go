@@ -20,7 +20,7 @@ import (
 // setMaxTTL changes the longest TTL. A shorter one bounds new locks at once. Quarantines go by it when no lock is
 // held any more that lives for longer: that is looked up, declared (--locks-over), or waited for, and a wait that is
 // too long is left to a later command.
-func setMaxTTL(c *console.Console, ctx context.Context, cfg *membersConfig, locker *redlock.Locker, servers []*redis.Options, change redlock.Change) (redlock.Members, error) {
+func setMaxTTL(ctx context.Context, c *console.Console, cfg *membersConfig, locker *redlock.Locker, servers []*redis.Options, change redlock.Change) (redlock.Members, error) {
 	m, err := locker.Members(), error(nil)
 	if m.MaxTTL != *change.MaxTTL {
 		m, err = locker.Change(ctx, change, tellWaits(c))

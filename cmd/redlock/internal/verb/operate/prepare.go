@@ -98,7 +98,7 @@ func Prepare(c *console.Console, _ string, args []string) (code int, err error) 
 	}
 
 	if cfg.fresh {
-		if err := vouch(c, context.Background(), servers); err != nil {
+		if err := vouch(context.Background(), c, servers); err != nil {
 			return 0, err
 		}
 	}

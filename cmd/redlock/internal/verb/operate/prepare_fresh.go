@@ -25,7 +25,7 @@ import (
 // ones may be those that have lost it.
 
 // vouch lets new nodes vote at once, if all of them are new.
-func vouch(c *console.Console, ctx context.Context, servers []*redis.Options) error {
+func vouch(ctx context.Context, c *console.Console, servers []*redis.Options) error {
 	var nodes []*redis.Client
 	var used []string
 	marked := true

@@ -90,7 +90,7 @@ func Record(c *console.Console, _ string, args []string) (int, error) {
 			return 0, exit.Fail(exit.CannotWrite, "", "%v", err)
 		}
 		rec := recording.New(file, *cfg.Prefix, cfg.every)
-		followSet(c, ctx, locker, servers, rec)
+		followSet(ctx, c, locker, servers, rec)
 		if err := rec.Close(); err != nil {
 			return 0, exit.Fail(exit.CannotWrite, "what was recorded so far can be explained", "%s: %v", cfg.file, err)
 		}
@@ -102,7 +102,7 @@ func Record(c *console.Console, _ string, args []string) (int, error) {
 const askMembers = 2 * time.Second
 
 // followSet records until ctx ends, or until nothing can be written.
-func followSet(c *console.Console, ctx context.Context, locker *redlock.Locker, servers []*redis.Options, rec *recording.Recorder) {
+func followSet(ctx context.Context, c *console.Console, locker *redlock.Locker, servers []*redis.Options, rec *recording.Recorder) {
 	tick := time.NewTicker(askMembers)
 	defer tick.Stop()
 	var members redlock.Members

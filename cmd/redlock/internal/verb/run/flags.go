@@ -36,9 +36,9 @@ const leastHold = 100 * time.Millisecond
 // span is the time that a renewal can make the lock last.
 func (c *holdConfig) span() time.Duration {
 	if c.MaxHold > 0 {
-		return min(c.Ttl, c.MaxHold)
+		return min(c.TTL, c.MaxHold)
 	}
-	return c.Ttl
+	return c.TTL
 }
 
 // newHoldConfig has the defaults.
@@ -94,14 +94,14 @@ func (c *holdConfig) parse(f *flags.Set, args []string) error {
 		return err
 	}
 	if !f.Changed("lost-grace") {
-		c.grace = min(time.Second, c.Ttl/4).Truncate(time.Millisecond)
+		c.grace = min(time.Second, c.TTL/4).Truncate(time.Millisecond)
 	}
 	switch {
 	case named && len(rest) > 0 && f.ArgsLenAtDash() != 0:
 		// A command without a key would have its first word for a key, and run the second one.
 		return exit.Fail(exit.Usage, "for example: "+example, "-- is missing between the key %q and the command %q", c.Keys[0], rest[0])
-	case c.grace > c.Ttl/2:
-		return exit.Fail(exit.Usage, "the lock is renewed every third of --ttl, and the command has to end before it does", "--lost-grace %v is more than half of --ttl %v", c.grace, c.Ttl)
+	case c.grace > c.TTL/2:
+		return exit.Fail(exit.Usage, "the lock is renewed every third of --ttl, and the command has to end before it does", "--lost-grace %v is more than half of --ttl %v", c.grace, c.TTL)
 	case f.Changed("max-hold") && c.MaxHold < leastHold:
 		return exit.Fail(exit.Usage, "it is how long the command may take", "--max-hold %v is too short: the least is %v", c.MaxHold, leastHold)
 	case f.Changed("max-hold") && c.minHold > c.MaxHold:

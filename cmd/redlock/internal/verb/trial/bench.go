@@ -52,7 +52,7 @@ func Bench(c *console.Console, _ string, args []string) (code int, err error) {
 	default:
 		cfg.callers, _ = parseCallers(defaultCallers)
 	}
-	locker, nodes, err := reach.Connect(c, servers, &redlock.Options{TTL: cfg.Ttl, Prefix: *cfg.Prefix}, func(hooks *redlock.Hooks) {
+	locker, nodes, err := reach.Connect(c, servers, &redlock.Options{TTL: cfg.TTL, Prefix: *cfg.Prefix}, func(hooks *redlock.Hooks) {
 		hooks.Unreleased = nil // nothing else uses these locks, and the report counts them
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func Bench(c *console.Console, _ string, args []string) (code int, err error) {
 
 	b := &bench{Console: c, cfg: cfg, servers: servers, locker: locker, report: benchReport{
 		Embedded: cfg.embedded, Key: cfg.key, Quorum: len(servers)/2 + 1,
-		TTL: load.Millis(cfg.Ttl), NodeTimeout: load.Millis(reach.NodeTimeout(cfg.Ttl)), Length: load.Millis(cfg.length),
+		TTL: load.Millis(cfg.TTL), NodeTimeout: load.Millis(reach.NodeTimeout(cfg.TTL)), Length: load.Millis(cfg.length),
 		Nodes: []nodeFigures{}, Callers: []callersFigures{},
 	}}
 	if err := b.awaitVotes(ctx, nodes); err != nil {

@@ -32,7 +32,7 @@ func (b *bench) warmed(ctx context.Context, work func(context.Context)) {
 
 // measureNodes measures the round trip to each node.
 func (b *bench) measureNodes(ctx context.Context) error {
-	locker, err := reach.Open(b.servers, &redlock.Options{TTL: b.cfg.Ttl, Prefix: *b.cfg.Prefix, Hooks: &redlock.Hooks{Trace: &redlocktrace.Trace{Node: load.Heard}}})
+	locker, err := reach.Open(b.servers, &redlock.Options{TTL: b.cfg.TTL, Prefix: *b.cfg.Prefix, Hooks: &redlock.Hooks{Trace: &redlocktrace.Trace{Node: load.Heard}}})
 	if err != nil {
 		return reach.NotConnected(err)
 	}
@@ -40,7 +40,7 @@ func (b *bench) measureNodes(ctx context.Context) error {
 	status := b.connected(ctx, locker, peek.Checkup)
 	var s *load.Survey
 	b.warmed(ctx, func(ctx context.Context) {
-		s = &load.Survey{Locker: locker, Timeout: reach.NodeTimeout(b.cfg.Ttl)}
+		s = &load.Survey{Locker: locker, Timeout: reach.NodeTimeout(b.cfg.TTL)}
 		for _, n := range status.Nodes {
 			s.Nodes = append(s.Nodes, &load.Visited{Name: n.Node, Failed: make(load.Tally)})
 		}
@@ -86,7 +86,7 @@ func (b *bench) measureHandOver(ctx context.Context) error {
 		n = easyWaiters
 	}
 	if err := first.Open(n, func() (*redlock.Locker, error) {
-		return reach.Open(b.servers, &redlock.Options{TTL: b.cfg.Ttl, Prefix: *b.cfg.Prefix})
+		return reach.Open(b.servers, &redlock.Options{TTL: b.cfg.TTL, Prefix: *b.cfg.Prefix})
 	}); err != nil {
 		return reach.NotConnected(err)
 	}

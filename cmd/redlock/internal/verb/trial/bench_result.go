@@ -68,7 +68,7 @@ func rate(n uint64, in time.Duration) float64 {
 func (b *bench) heading() string {
 	each := b.cfg.length + b.cfg.length/10
 	return fmt.Sprintf("%s, and a quorum is %d; TTL %v, so NodeTimeout is %v\nthe names of all locks begin with %s\n%d measurements of %v, with a warm-up each: about %v\n",
-		phrase.Count(len(b.servers), "node"), b.report.Quorum, b.cfg.Ttl, reach.NodeTimeout(b.cfg.Ttl), b.cfg.key,
+		phrase.Count(len(b.servers), "node"), b.report.Quorum, b.cfg.TTL, reach.NodeTimeout(b.cfg.TTL), b.cfg.key,
 		len(b.cfg.callers)+2, b.cfg.length, phrase.Tenths(each*time.Duration(len(b.cfg.callers)+2)))
 }
 
