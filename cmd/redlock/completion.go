@@ -49,7 +49,7 @@ for of in @
 end
 `
 
-// completion is redlock completion, of these verbs, and topics of redlock help.
+// completion is redlock completion, for these verbs and topics of redlock help.
 func completion(c *console.Console, verbs, topics, args []string) error {
 	f := flags.New("completion")
 	args, err := f.Parse(args)

@@ -38,8 +38,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/verb/trial"
 )
 
-// go-redis logs to stderr what the hooks report in better words, or what does not concern
-// the user.
+// go-redis logs to stderr what hooks report in better words, or what does not concern the user.
 func init() { redis.SetLogger(silence{}) }
 
 type silence struct{}
@@ -55,7 +54,7 @@ func main() {
 	os.Exit(code)
 }
 
-// main1 is main without the process, and returns the exit code.
+// main1 is main without the process. It returns the exit code.
 func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := console.New(env, stdin, stdout, stderr)
 	defer c.Close()
@@ -80,15 +79,15 @@ func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return code
 }
 
-// A verb is one of redlock's commands. A package below internal/verb has a family of verbs. It imports no other family:
-// TestVerbs in internal/repotest checks it.
+// A verb is one command of redlock. Each package below internal/verb has a family of verbs and imports no other
+// family; TestVerbs in internal/repotest checks it.
 type verb struct {
 	name string
 	help string // the name of its help
 	run  func(c *console.Console, name string, args []string) (code int, err error)
 }
 
-// verbs returns all verbs, in the order in which they are listed.
+// verbs returns all verbs, in the order of the help.
 func verbs() []verb {
 	return []verb{
 		{"run", "run", run.Run},
@@ -118,7 +117,7 @@ func verbs() []verb {
 	}
 }
 
-// names are the names of the verbs.
+// names returns the names of the verbs.
 func names() (all []string) {
 	for _, v := range verbs() {
 		all = append(all, v.name)
@@ -136,7 +135,7 @@ func dispatch(c *console.Console, args []string) (int, error) {
 		return exit.Usage, err
 	}
 	name, args := args[0], args[1:]
-	if name == proc.KeepVerb { // redlock itself, started by run
+	if name == proc.KeepVerb { // a redlock that redlock run has started
 		return proc.Keep(args, c.Env), nil
 	}
 	for _, v := range verbs() {
@@ -163,10 +162,10 @@ func usage(name string) (string, error) {
 	return string(text), err
 }
 
-// topics are helps that are of no verb.
+// topics are helps that belong to no verb.
 var topics = []string{"config", "json"}
 
-// help is redlock help, and --help of a verb.
+// help is redlock help, and the --help of each verb.
 func help(c *console.Console, args []string) error {
 	name, about := "redlock", names()
 	if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {

@@ -1,3 +1,4 @@
+// Package acquire acquires a lock for a verb: it waits, says what it waits for, and says why it did not get the lock.
 package acquire
 
 import (
@@ -18,11 +19,11 @@ import (
 	"github.com/quorumlock/redlock/internal/facts"
 )
 
-// NoticeAfter is how long acquire waits for a lock before it says what it waits for: an ordinary
-// lock is released by then.
+// NoticeAfter is how long a verb waits for a lock before it says what it waits for: most locks are released earlier.
+// Tests make it shorter.
 var NoticeAfter = time.Second
 
-// Await waits for the lock, until cfg.timeout or a signal.
+// Await acquires a lock. It waits until cfg.Timeout or a signal.
 func Await(c *console.Console, locker *redlock.Locker, nodes *reach.Quarantines, cfg *Config, signals <-chan os.Signal) (*redlock.Lock, error) {
 	ctx, stop := proc.UntilSignal(signals)
 	lock, err := acquire(ctx, c, locker, nodes, cfg)
@@ -30,7 +31,7 @@ func Await(c *console.Console, locker *redlock.Locker, nodes *reach.Quarantines,
 	var by proc.Interrupted
 	switch {
 	case errors.As(context.Cause(ctx), &by):
-		if lock != nil { // both at once
+		if lock != nil { // the lock came together with the signal
 			_ = lock.Release(ctx)
 		}
 		return nil, exit.Fail(by.Code(), "", "%v while waiting for %q: %s", by, cfg.Keys[0], cfg.Without)
@@ -40,9 +41,8 @@ func Await(c *console.Console, locker *redlock.Locker, nodes *reach.Quarantines,
 	return lock, nil
 }
 
-// acquire asks once, and then waits. The first answer names what it waits for; it is also
-// the better reason when the time runs out in the middle of a round, which only shows that
-// the nodes have not answered yet.
+// acquire tries once, then waits. The first answer says what it waits for. It is also the better reason if the time
+// runs out in the middle of a round, when the nodes have not answered yet.
 func acquire(ctx context.Context, c *console.Console, locker *redlock.Locker, nodes *reach.Quarantines, cfg *Config) (*redlock.Lock, error) {
 	if cfg.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -62,7 +62,7 @@ func acquire(ctx context.Context, c *console.Console, locker *redlock.Locker, no
 		return lock, first
 	}
 	notice := time.AfterFunc(NoticeAfter, func() {
-		if lasting(why) { // an error, as waiting does not help: with --quiet, too
+		if lasting(why) { // waiting does not help, so --quiet does not suppress it
 			c.Say("waiting for %s", explain.Reason(why))
 			c.Say("hint: %s", explain.Remedy(why.Nodes(), why.Need))
 			return
@@ -77,8 +77,8 @@ func acquire(ctx context.Context, c *console.Console, locker *redlock.Locker, no
 	return lock, last
 }
 
-// lasting reports whether so many nodes refuse for a reason that waiting does not end, such as a wrong
-// password, that the others are no quorum.
+// lasting reports whether the nodes that do not refuse for a lasting reason, such as a wrong password, are fewer than
+// a quorum.
 func lasting(why *redlock.QuorumError) bool {
 	refusing := 0
 	for _, n := range why.Nodes() {
@@ -89,11 +89,11 @@ func lasting(why *redlock.QuorumError) bool {
 	return why.N-refusing < why.Need
 }
 
-// outlast says that too few nodes have a vote, and waits until enough have one, or it is time to ask again (look). If the
-// time is up before they vote it does not wait at all, and returns false.
+// outlast says that too few nodes can vote, and waits until enough can, for reach.AskAgain at most. It returns false,
+// without waiting, if the time ends before that.
 func outlast(ctx context.Context, locker *redlock.Locker, nodes *reach.Quarantines, cfg *Config) bool {
-	// The round before this has ended as soon as it could not be won. Now all nodes have
-	// time to answer, and are part of the report.
+	// The last round ended as soon as it could not be won. This one gives each node time to answer, so that all are
+	// reported.
 	_, _ = locker.Inspect(ctx, cfg.Keys[0])
 	wait := nodes.Wait() + reach.Stragglers
 	deadline, limited := ctx.Deadline()
@@ -109,15 +109,14 @@ func outlast(ctx context.Context, locker *redlock.Locker, nodes *reach.Quarantin
 	}
 }
 
-// notAcquired turns the library's error into the failure that says why the command did not
-// run, and what helps.
+// notAcquired turns the library's error into the failure that says why there is no lock, and what helps.
 func notAcquired(cfg *Config, err error) error {
 	var why *redlock.QuorumError
 	switch {
 	case errors.As(err, &why):
 	case errors.Is(err, context.DeadlineExceeded):
 		return exit.Fail(exit.NoQuorum, "", "%v", err)
-	case reach.ForOperator(err): // it was found out after Connect
+	case reach.ForOperator(err): // found out after Connect
 		return reach.NotConnected(err)
 	default:
 		return exit.Fail(exit.Usage, "see redlock help run", "%s", phrase.Plain(err))

@@ -11,7 +11,7 @@ import (
 	lua "github.com/quorumlock/redlock/internal/script"
 )
 
-// Config says which lock is to be acquired: the flags that run, elect and lock share.
+// A Config says which lock to acquire: the flags that run, elect and lock share.
 type Config struct {
 	reach.Flags
 	Keys     []string // at least one
@@ -20,11 +20,11 @@ type Config struct {
 	MaxHold  time.Duration
 	nonblock bool
 	Busy     int    // the exit code when another client holds the lock
-	silent   bool   // then no error is shown, and without --timeout it is not waited for
-	Without  string // what follows when a signal ends the waiting
+	silent   bool   // in that case show no error; without --timeout, do not wait
+	Without  string // what to say if a signal ends the wait: "the command was not started"
 }
 
-// kind is the options of the library's Acquire.
+// kind returns the options of Acquire.
 func (c *Config) kind() (options []redlock.AcquireOption) {
 	if len(c.Keys) > 1 {
 		options = append(options, redlock.Also(c.Keys[1:]...))
@@ -51,7 +51,7 @@ func (c *Config) AddNames(to *flags.Set) {
 	to.Values("key", func(value string) error { return c.AddKey("--key", value) })
 }
 
-// AddKey adds a key, which a flag or an argument names.
+// AddKey adds the name of a lock. The error names source: a flag or an argument.
 func (c *Config) AddKey(source, value string) error {
 	c.Keys = append(c.Keys, value)
 	switch {
@@ -63,7 +63,7 @@ func (c *Config) AddKey(source, value string) error {
 	return nil
 }
 
-// AddKinds adds the flags that say how the lock is shared, and how long to wait for it.
+// AddKinds adds the flags that say how to share the lock, and how long to wait for it.
 func (c *Config) AddKinds(to *flags.Set) {
 	c.AddTimeout(to)
 	to.Toggle("shared", "s", &c.shared)
@@ -83,9 +83,9 @@ func (c *Config) AddKinds(to *flags.Set) {
 	})
 }
 
-// Check checks the flags as a set.
+// Check checks the flags as a set. The example is part of the hint if no lock is named.
 func (c *Config) Check(f *flags.Set, example string) error {
-	if c.nonblock || c.silent && !f.Changed("timeout") { // --quiet-busy: that it is busy is an outcome, so there is one
+	if c.nonblock || c.silent && !f.Changed("timeout") { // --quiet-busy expects an outcome, so it does not wait
 		c.Timeout = 0
 	}
 	c.Quiet = c.Quiet || c.silent

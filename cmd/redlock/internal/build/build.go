@@ -1,3 +1,4 @@
+// Package build says from which source this binary was built.
 package build
 
 import (
@@ -6,16 +7,17 @@ import (
 	"runtime/debug"
 )
 
-// A Info is what the go command has written into the binary.
+// An Info is what the go command has written into the binary.
 type Info struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
 	Commit   string `json:"commit,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // there were changes besides the commit
+	Modified bool   `json:"modified,omitempty"` // the source had changes that were not committed
 }
 
+// This returns the Info of this binary.
 func This() Info {
 	b := Info{Version: "(unknown)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -32,7 +34,7 @@ func This() Info {
 	return b
 }
 
-// Line is the version and the commit in one line.
+// Line returns version, platform and commit in one line.
 func Line() string {
 	b := This()
 	commit, modified := "", ""

@@ -1,3 +1,5 @@
+// Package console is what one run of redlock reads and writes: environment, stdin, results on stdout, and messages on
+// stderr that never block.
 package console
 
 import (
@@ -17,18 +19,19 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-// A Console is one run of redlock: its environment and files.
+// A Console is one run of redlock: its environment and its files.
 type Console struct {
 	Env    []string
 	Stdin  io.Reader
 	Stdout io.Writer
-	Stderr io.Writer // the user's command has it too; redlock's own lines go through say
+	Stderr io.Writer // for the user's command, and for questions; messages go through Say
 
 	Quiet    bool       // --quiet: only errors
-	mu       sync.Mutex // protects stderr, where a verb replaces it
+	mu       sync.Mutex // protects Stderr, which Divert replaces
 	messages *messages
 }
 
+// New makes the Console of a run. The caller closes it.
 func New(env []string, stdin io.Reader, stdout, stderr io.Writer) *Console {
 	c := &Console{Env: env, Stdin: stdin, Stderr: stderr}
 	c.Stdout = &output{Writer: stdout, before: c.Flush}
@@ -36,10 +39,10 @@ func New(env []string, stdin io.Reader, stdout, stderr io.Writer) *Console {
 	return c
 }
 
-// Close waits at the end of redlock until what was said is written, for exitWait at most.
+// Close waits until all messages are written, for exitWait at most. main calls it last.
 func (c *Console) Close() { c.messages.flush(exitWait) }
 
-// Divert sends what is said to another writer, until the caller calls restore.
+// Divert sends messages to another writer until the caller calls restore.
 func (c *Console) Divert(to io.Writer) (restore func()) {
 	replace := func(w io.Writer) (before io.Writer) {
 		c.mu.Lock()
@@ -51,17 +54,16 @@ func (c *Console) Divert(to io.Writer) (restore func()) {
 	return func() { replace(before) }
 }
 
-// Note says what happens meanwhile: --quiet leaves it out. Errors go through say.
+// Note writes a message about progress. --quiet suppresses it. Errors go through Say.
 func (c *Console) Note(format string, args ...any) {
 	if !c.Quiet {
 		c.Say(format, args...)
 	}
 }
 
-// Say writes to stderr: whole lines, each with the name redlock, since the user's command
-// writes there too. It does not wait for a reader of stderr: see messages. Hooks call it from any
-// goroutine. It escapes what steers terminals, but not line ends: the caller makes printable what other
-// clients have set.
+// Say writes a message to stderr, in whole lines that begin with "redlock: ", since the user's command writes there
+// too. Any goroutine may call it, hooks do: it never waits for a reader of stderr (see messages). It escapes control
+// characters except line ends. The caller escapes text that other clients have set.
 func (c *Console) Say(format string, args ...any) {
 	var out strings.Builder
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
@@ -70,14 +72,14 @@ func (c *Console) Say(format string, args ...any) {
 	_, _ = io.WriteString(c.messages, out.String())
 }
 
-// Flush waits until what was said is written, for outputWait at most.
+// Flush waits until all messages are written, for OutputWait at most.
 func (c *Console) Flush() { c.messages.flush(OutputWait) }
 
-// An output is stdout for what a verb prints. It keeps its first error: a result that could not be
-// written must not end with the exit code of one that was.
+// An output is the stdout of a verb. It keeps its first error: redlock must not exit with 0 if a result was not
+// written.
 type output struct {
 	io.Writer
-	before func() // what was said before a result is also written before it
+	before func() // writes the messages that precede a result
 	mu     sync.Mutex
 	err    error
 }
@@ -91,7 +93,7 @@ func (o *output) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Unwritten is the failure of a result that could not be written; nil: there is none.
+// Unwritten returns the failure of a result that could not be written; nil if all were.
 func (c *Console) Unwritten() error {
 	o, ok := c.Stdout.(*output)
 	if !ok {
@@ -105,7 +107,7 @@ func (c *Console) Unwritten() error {
 	return notWritten(o.err)
 }
 
-// ForPrograms is stdout itself, for a program to write to.
+// ForPrograms returns the file or writer behind Stdout, for a program to write to.
 func (c *Console) ForPrograms() io.Writer {
 	if o, ok := c.Stdout.(*output); ok {
 		return o.Writer
@@ -113,15 +115,15 @@ func (c *Console) ForPrograms() io.Writer {
 	return c.Stdout
 }
 
-// Result writes a line of a result to stdout, which --quiet leaves out.
+// Result writes one line to stdout. --quiet suppresses it.
 func (c *Console) Result(format string, args ...any) {
 	if !c.Quiet {
 		fmt.Fprintln(c.Stdout, printable.Text(fmt.Sprintf(format, args...)))
 	}
 }
 
-// MayAsk is the error of a verb that asks a question, where stdin is no terminal on which it could be answered; nil: it is one.
-// With the flags in without the command does not ask.
+// MayAsk returns an error if the verb cannot ask its question because stdin is no terminal. without has the arguments
+// with which the verb asks none.
 func (c *Console) MayAsk(verb, without string) error {
 	if file, is := c.Stdin.(*os.File); is && term.Width(file) > 0 {
 		return nil
@@ -129,7 +131,7 @@ func (c *Console) MayAsk(verb, without string) error {
 	return exit.Fail(exit.Usage, "without a question: redlock "+verb+" "+without, "%s asks a question, and stdin is not a terminal", verb)
 }
 
-// Asks asks a question, after what was said before, and reports whether the answer is yes.
+// Asks writes a question to stderr, after all messages, and reports whether the answer is "yes".
 func (c *Console) Asks(question string) bool {
 	c.Flush()
 	fmt.Fprint(c.Stderr, "\n"+question)
@@ -137,10 +139,10 @@ func (c *Console) Asks(question string) bool {
 	return strings.TrimSpace(line) == "yes"
 }
 
-// PrintJSON prints a result as JSON, for people, too.
+// PrintJSON writes a result as indented JSON.
 func (c *Console) PrintJSON(v any) error { return c.encode(v, "  ") }
 
-// PrintLine prints JSON in one line, where there may be several such lines.
+// PrintLine writes a result as JSON in one line, for verbs that print several.
 func (c *Console) PrintLine(v any) error { return c.encode(v, "") }
 
 func (c *Console) encode(v any, indent string) error {
@@ -153,8 +155,8 @@ func (c *Console) encode(v any, indent string) error {
 	return nil
 }
 
-// notWritten says why a result could not be written. If the reader has closed its end, as head does, it is what
-// other programs die of in silence.
+// notWritten is the failure of a write to stdout. If the reader has closed the pipe, as head does, redlock exits
+// without a message and with the code of SIGPIPE, as other programs do.
 func notWritten(err error) *exit.Failure {
 	f := exit.Fail(exit.CannotWrite, "", "stdout: %v", err)
 	if errors.Is(err, syscall.EPIPE) {
@@ -163,6 +165,7 @@ func notWritten(err error) *exit.Failure {
 	return f
 }
 
+// Lookup returns the value of a variable in an environment of NAME=VALUE entries; ok is false if it is not set.
 func Lookup(env []string, name string) (value string, ok bool) {
 	for _, entry := range env {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

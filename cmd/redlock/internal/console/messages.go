@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// OutputWait is how long redlock waits for its messages to be written before what has to come after
-	// them: a result on stdout, or what a command writes.
+	// OutputWait bounds the wait for messages that must precede something else: a result on stdout, or the output of
+	// a command.
 	OutputWait = 100 * time.Millisecond
 
-	// exitWait is how long redlock waits at its end for its messages to be written.
+	// exitWait bounds the wait for messages at the end of redlock.
 	exitWait = time.Second
 
-	// mostQueued is how many bytes of messages wait for a reader.
+	// mostQueued is how many bytes of messages are kept for a slow reader.
 	mostQueued = 64 << 10
 )
 
-// messages are lines on their way to stderr. It may be a pipe that nobody reads, or a terminal that was stopped
-// with Ctrl-S, and neither a renewal nor a signal may wait for that.
+// messages are lines on their way to stderr. stderr may be a pipe that nobody reads, or a terminal stopped with
+// Ctrl-S: neither a renewal nor a signal may wait for it.
 type messages struct {
 	*aside.Writer
-	stuck atomic.Bool // flush has waited in vain, and nothing was written since
+	stuck atomic.Bool // the last flush timed out, and nothing was written since
 }
 
-// newMessages returns the messages of a command.
+// newMessages returns the messages of a Console.
 func newMessages(c *Console) *messages {
 	m := new(messages)
 	m.Writer = aside.NewWriter(writer(func(p []byte) (int, error) {
@@ -49,7 +49,8 @@ type writer func(p []byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// flush waits until all is written, for limit at most, and not once more for the same reader.
+// flush waits until all messages are written, for limit at most. It does not wait again for a reader that let the
+// last flush time out.
 func (m *messages) flush(limit time.Duration) {
 	if m.stuck.Load() {
 		return

@@ -7,7 +7,8 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 )
 
-// Unknown says why the state of the lock is unknown.
+// Unknown returns the failure of a look that could not tell the state of the lock. within is how long it has tried,
+// or "".
 func Unknown(s *redlock.Status, within string) error {
 	down := Absent(s)
 	if !slices.ContainsFunc(down, func(e *redlock.NodeError) bool { return e.Outcome != redlock.OutcomeQuarantined }) {
@@ -16,7 +17,7 @@ func Unknown(s *redlock.Status, within string) error {
 	silent := func(e *redlock.NodeError) bool {
 		return e.Outcome == redlock.OutcomeTimeout || e.Outcome == redlock.OutcomeUnreachable
 	}
-	if !slices.ContainsFunc(down, silent) { // they have answered, and have no vote
+	if !slices.ContainsFunc(down, silent) { // all have answered, and some cannot vote
 		return exit.Fail(exit.NoQuorum, Remedy(down, len(s.Nodes)/2+1), "too few nodes have a vote%s: redlock doctor says why", within)
 	}
 	if within == "" {

@@ -1,3 +1,4 @@
+// Package flags parses the flags of a verb with pflag, and says in redlock's words what is wrong with them.
 package flags
 
 import (
@@ -14,28 +15,27 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 )
 
-// A Set is the flags of one verb. pflag parses them; the errors are those of redlock, which
-// name the flag and its value and say what to do. pflag lets a second --ttl replace the first:
-// that is an error here.
+// A Set has the flags of one verb. Its errors name the flag and its value and say what to do. Unlike pflag it rejects
+// a flag that is given twice.
 type Set struct {
 	*pflag.FlagSet
 	repeats []string // the flags that may be given more than once
 }
 
-// New makes the set of a verb whose flags end where its first argument begins.
+// New makes the Set of a verb. Its flags end at the first argument, unless the caller calls SetInterspersed(true).
 func New(verb string) *Set {
 	f := &Set{FlagSet: pflag.NewFlagSet(verb, pflag.ContinueOnError)}
 	f.SetInterspersed(false)
-	f.Usage = func() {} // main prints the help when parse returns pflag.ErrHelp
+	f.Usage = func() {} // main prints the help when Parse returns pflag.ErrHelp
 	return f
 }
 
-// Value adds a flag with a value, which set checks and keeps. An empty short is none.
+// Value adds a flag with a value. set checks and keeps the value. short is one letter, or "".
 func (f *Set) Value(name, short string, set func(value string) error) {
 	f.FuncP(name, short, "", set)
 }
 
-// Text adds a flag whose value is kept as it is, and must not be empty. The hint says what to give instead.
+// Text adds a flag whose value must not be empty, and keeps it in to. The hint says what to give instead.
 func (f *Set) Text(name, hint string, to *string) {
 	f.Value(name, "", func(value string) error {
 		if *to = value; value == "" {
@@ -45,7 +45,7 @@ func (f *Set) Text(name, hint string, to *string) {
 	})
 }
 
-// Values adds a flag with a value that may be given more than once.
+// Values adds a flag with a value that may be repeated.
 func (f *Set) Values(name string, set func(value string) error) {
 	f.repeats = append(f.repeats, name)
 	f.Value(name, "", set)
@@ -54,10 +54,10 @@ func (f *Set) Values(name string, set func(value string) error) {
 // Toggle adds a flag without a value.
 func (f *Set) Toggle(name, short string, on *bool) { f.BoolVarP(on, name, short, false, "") }
 
-// nextFlag is a flag where a value is expected: --ttl or -n, and no number that is negative.
+// nextFlag matches a flag in the place of a value, --ttl or -n, but no negative number.
 var nextFlag = regexp.MustCompile("^-[-a-zA-Z]")
 
-// Parse reads the flags, and returns the arguments.
+// Parse reads the flags and returns the arguments.
 func (f *Set) Parse(args []string) ([]string, error) {
 	err := f.ParseAll(args, func(flag *pflag.Flag, value string) error {
 		name := "--" + flag.Name
@@ -90,7 +90,7 @@ func (f *Set) Parse(args []string) ([]string, error) {
 	return f.Args(), err
 }
 
-// OnlyJSON reads the arguments of a verb whose one flag is --json.
+// OnlyJSON parses the arguments of a verb that has the flag --json and nothing else.
 func OnlyJSON(verb string, args []string) (asJSON bool, err error) {
 	f := New(verb)
 	f.Toggle("json", "", &asJSON)
@@ -107,7 +107,7 @@ func (f *Set) unknown(name string) error {
 	return exit.Fail(exit.Usage, fmt.Sprintf("the flags are %s; see redlock help %s", strings.Join(all, ", "), f.Name()), "%s: unknown flag %s", f.Name(), name)
 }
 
-// repeatable says which flags may be given more than once.
+// repeatable is the hint that lists the flags that may be repeated.
 func (f *Set) repeatable() string {
 	if len(f.repeats) == 0 {
 		return ""
@@ -119,9 +119,10 @@ func noValue(name string) error {
 	return exit.Fail(exit.Usage, "if the value begins with a dash, write "+name+"=VALUE", "%s has no value", name)
 }
 
-// durations have the form of a duration.
+// durations matches a duration of any length; time.ParseDuration rejects those that overflow.
 var durations = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
+// Duration parses the value of a flag, or of another source that the error names.
 func Duration(flag, value string) (time.Duration, error) {
 	d, err := time.ParseDuration(value)
 	if err != nil && durations.MatchString(value) {

@@ -8,13 +8,14 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-// A NameReport is the name of a lock. JSON cannot carry bytes that are no UTF-8: such a name has them escaped, and as
-// base64.
+// A NameReport is the name of a lock as JSON. JSON cannot carry bytes that are not UTF-8: such a name is escaped, and
+// also there in base64.
 type NameReport struct {
 	Name string `json:"name"`
 	Odd  []byte `json:"name_base64,omitempty"`
 }
 
+// Named returns the NameReport of a name.
 func Named(name string) NameReport {
 	if utf8.ValidString(name) {
 		return NameReport{Name: name}
@@ -22,7 +23,7 @@ func Named(name string) NameReport {
 	return NameReport{printable.Text(name), []byte(name)}
 }
 
-// An IdentityReport is what the token of a lock says.
+// An IdentityReport is what the token of a lock says, as JSON.
 type IdentityReport struct {
 	Owner string     `json:"owner,omitempty"`
 	Since *time.Time `json:"since,omitempty"`
@@ -31,7 +32,7 @@ type IdentityReport struct {
 	More  int        `json:"also_more,omitempty"`
 }
 
-// IdentityOf is what a token says of the lock on this name.
+// IdentityOf returns what a token says of the lock on this name.
 func IdentityOf(name string, by redlock.Identity) (r IdentityReport) {
 	r.Owner, r.Trace, r.Also, r.More = by.Owner, by.Trace, Others(name, by), by.More
 	if !by.Since.IsZero() {
@@ -41,6 +42,7 @@ func IdentityOf(name string, by redlock.Identity) (r IdentityReport) {
 	return r
 }
 
+// A HolderReport is a holder of a lock as JSON.
 type HolderReport struct {
 	Token string `json:"token"`
 	IdentityReport
@@ -49,6 +51,7 @@ type HolderReport struct {
 	Nodes int    `json:"nodes,omitempty"`
 }
 
+// A WaitReport is a client that waits for a lock, as JSON.
 type WaitReport struct {
 	Waiter string `json:"waiter"`
 	Owner  string `json:"owner"`
@@ -57,6 +60,7 @@ type WaitReport struct {
 	Nodes  int    `json:"nodes"`
 }
 
+// HolderReports returns the reports of the holders of the lock on this name.
 func HolderReports(name string, of []redlock.Holder) (all []HolderReport) {
 	for _, h := range of {
 		all = append(all, HolderReport{h.Token, IdentityOf(name, h.By), string(h.Mode), h.TTL.Milliseconds(), h.Nodes})
@@ -64,6 +68,7 @@ func HolderReports(name string, of []redlock.Holder) (all []HolderReport) {
 	return all
 }
 
+// WaitReports returns the reports of waiters; never nil.
 func WaitReports(of []redlock.Waiter) []WaitReport {
 	all := make([]WaitReport, 0, len(of))
 	for _, w := range of {

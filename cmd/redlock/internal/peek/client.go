@@ -12,27 +12,27 @@ import (
 	"github.com/quorumlock/redlock/internal/dial"
 )
 
-// Checkup is how long a node has to answer all questions.
+// Checkup bounds an examination of one node: all questions together.
 const Checkup = 5 * time.Second
 
-// Patience is how long a node has to answer an inspection.
+// Patience bounds an inspection of one node.
 const Patience = 2 * time.Second
 
-// Client is a client of a node that gives up soon.
+// Client returns a client that gives up soon: it never retries, and dials for half of Checkup at most.
 func Client(o *redis.Options) *redis.Client {
 	hasty := *o
 	hasty.MaxRetries, hasty.DialerRetries, hasty.DialTimeout, hasty.DisableIdentity = -1, 1, Checkup/2, true
-	if settings := hasty.TLSConfig; settings != nil && dial.IsDefault(hasty.Dialer) { // it tells a port without TLS
+	if settings := hasty.TLSConfig; settings != nil && dial.IsDefault(hasty.Dialer) { // its error recognizes a port without TLS
 		hasty.Dialer = dial.Secure(hasty.DialTimeout, func() (*tls.Config, error) { return settings, nil })
 	}
 	return redis.NewClient(&hasty)
 }
 
-// A Pace is how a node's time was measured.
+// A Pace is what Measure has found out about a node's clock and round trips.
 type Pace struct {
 	Fastest   time.Duration
-	Clock     time.Duration // how far its clock is ahead, within half of fastest
-	RoundTrip time.Duration // the usual one
+	Clock     time.Duration // how far the node's clock is ahead of ours, plus or minus half of Fastest
+	RoundTrip time.Duration // the median
 }
 
 // Measure asks a node for its time, so many times.
@@ -54,11 +54,10 @@ func Measure(ctx context.Context, rdb *redis.Client, times int) (p Pace, err err
 	return p, nil
 }
 
-// probeName is the name of a lock that no client takes. The nodes are asked about it to learn
-// about the nodes.
+// probeName is a lock that no client takes. Status inspects it to learn about the nodes, not about a lock.
 const probeName = "redlock:prepare"
 
-// Status is the state of the nodes, as they report it.
+// Status returns the state of the nodes, as they report it to the Locker.
 func Status(ctx context.Context, locker *redlock.Locker) *redlock.Status {
 	status, err := locker.Inspect(ctx, probeName)
 	if err != nil {

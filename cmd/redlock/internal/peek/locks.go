@@ -12,18 +12,18 @@ import (
 	"github.com/quorumlock/redlock/internal/listing"
 )
 
-// A List is the locks that were found, and what is known of the nodes.
+// A List has the locks that the nodes know, and what is known of the nodes.
 type List struct {
 	At      time.Time
 	Members redlock.Members
-	Votes   []*redlock.NodeError // of each node, why it has none; nil: it has one
+	Votes   []*redlock.NodeError // for each of Nodes, why it cannot vote; nil: it votes
 	Nodes   []listing.Node
 	Found   []*redlock.Status // by name
 	Rows    []*locks.Row
 }
 
-// Locks finds the locks, in the order of their names. It fails only if ctx ends. Which nodes have a vote, the
-// Locker knows. all has folders listed, too, of which only something below is locked.
+// Locks lists the locks by name. It fails only if ctx ends. The Locker says which nodes vote. With all, folders are
+// listed too of which only something below is locked.
 func Locks(ctx context.Context, locker *redlock.Locker, servers []*redis.Options, q listing.Query, all bool) (*List, error) {
 	l := &List{Members: locker.Members()}
 	var nodes []listing.Node
@@ -42,8 +42,9 @@ func Locks(ctx context.Context, locker *redlock.Locker, servers []*redis.Options
 	return l, nil
 }
 
-// Members are the members of the set, as the Locker knows it, or as a majority of the nodes says that are followed so
-// far: a Locker that only looks notices neither the first description nor, if it asks nothing, a change.
+// Members returns the members of the set: those that the Locker knows, or those of a later description that a
+// majority of the followed nodes keeps. A Locker that only inspects notices neither the first description nor, while
+// it asks nothing, a change.
 func Members(locker *redlock.Locker, followed []*redis.Options) redlock.Members {
 	m := locker.Members()
 	if d := Read(followed, true).Set; d != nil && (d.Set != m.Set || d.Epoch > m.Epoch) {
@@ -52,7 +53,8 @@ func Members(locker *redlock.Locker, followed []*redis.Options) redlock.Members 
 	return m
 }
 
-// OptionsOf are those of a member, which may be one of the servers that were given.
+// OptionsOf returns the connection settings of a member: those of the given server with its address, if there is one,
+// and OptionsAt otherwise.
 func OptionsOf(servers []*redis.Options, member string) *redis.Options {
 	if at := slices.IndexFunc(servers, func(o *redis.Options) bool { return o.Addr == member }); at >= 0 {
 		return servers[at]
@@ -60,7 +62,7 @@ func OptionsOf(servers []*redis.Options, member string) *redis.Options {
 	return OptionsAt(servers[0], member)
 }
 
-// Absent are the nodes that could not be listed, and those that were, and are in quarantine.
+// Absent returns the nodes that could not be listed, and those that were listed and are in quarantine.
 func (l *List) Absent() (unlisted, quarantined []*redlock.NodeError) {
 	for _, n := range l.Nodes {
 		switch {

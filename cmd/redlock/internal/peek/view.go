@@ -1,3 +1,5 @@
+// Package peek reads what nodes keep of their set, the locks on them and their pace, without joining the set: it
+// writes neither a marker nor a description.
 package peek
 
 import (
@@ -15,20 +17,19 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Node is what a node keeps of its set. It is read, and the node is not joined: so a look creates
-// nothing, neither a marker nor a description.
+// A Node is what one node keeps of its set.
 type Node struct {
-	Addr   string // its address, as it was given
-	Err    error  // it does not answer, or does not say
-	Text   string // what it keeps, as it is
+	Addr   string // as it was given
+	Err    error  // why the node did not answer, or refused to say what it keeps
+	Text   string // the description as stored, byte for byte
 	Told   wire.Told
-	Next   *wire.Description // what it has taken in the choice of the next description; nil: nothing
-	RunID  string            // of its process; "": it does not say
-	Copy   bool              // it has the data of another server: see lookElsewhere
-	Marked bool              // it has a marker: a client has joined it since it lost its data
+	Next   *wire.Description // what it has accepted in the choice of the next description; nil: nothing
+	RunID  string            // of the server's process; "": unknown
+	Copy   bool              // it has a copy of another server's data: see FindCopies
+	Marked bool              // a client has joined the node since it last lost its data
 }
 
-// At asks a node what it keeps.
+// At asks one node what it keeps.
 func At(ctx context.Context, rdb *redis.Client) Node {
 	k := Node{Addr: rdb.Options().Addr}
 	values, err := rdb.MGet(ctx, lua.Told, lua.Marker).Result()
@@ -47,24 +48,24 @@ func At(ctx context.Context, rdb *redis.Client) Node {
 	return k
 }
 
-// Answers reports whether a server refuses to say what it keeps: it runs.
+// Answers reports whether a server runs there that refuses to say what it keeps.
 func (k Node) Answers() bool { return k.Err != nil && wire.IsReply(k.Err) }
 
-// Same reports whether a node keeps the same as it did at another look.
+// Same reports whether the node keeps the same as in an earlier look.
 func (k Node) Same(o Node) bool {
 	return k.Addr == o.Addr && k.Text == o.Text && k.Copy == o.Copy && (k.Err == nil) == (o.Err == nil)
 }
 
 // A View is what is known of a set without joining it.
 type View struct {
-	Given []Node            // of the nodes that were given
-	More  []Node            // of members that were not
-	Set   *wire.Description // nil: the given nodes keep none, or no majority of them keeps that of one set
+	Given []Node            // the nodes that the caller has named
+	More  []Node            // other members, as far as they were asked
+	Set   *wire.Description // its description; nil: no majority of the given nodes keeps that of one set
 }
 
-// Read asks the nodes that were given what they keep, for patientLook at most. Hasty: it is enough that a
-// majority has answered, and keeps the same. The first answers alone would not do: a member that has not been told of the
-// last change, and is the nearest, would hide it each time.
+// Read asks the given nodes what they keep, for Patience at most. If hasty, it returns as soon as a majority has
+// answered and keeps the same. The first majority to answer is not enough: a near member that missed the last change
+// would hide it each time.
 func Read(servers []*redis.Options, hasty bool) *View {
 	d := &View{}
 	d.Given = Ask(servers, hasty)
@@ -72,7 +73,7 @@ func Read(servers []*redis.Options, hasty bool) *View {
 	return d
 }
 
-// Ask asks nodes what they keep.
+// Ask asks nodes what they keep, all at once. For hasty, see Read.
 func Ask(servers []*redis.Options, hasty bool) []Node {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	type answer struct {
@@ -111,11 +112,11 @@ func Ask(servers []*redis.Options, hasty bool) []Node {
 	return all
 }
 
-// Judge finds which set it is, by the library's rule (wire.Believed): no node decides alone. Only nodes that were given
-// count, and those of them that have a copy of another server's data do not.
+// Judge sets d.Set by the library's rule (wire.Believed): no node decides alone. Only given nodes count, and of these
+// only those without a copy of another server's data.
 func (d *View) Judge() { d.Set = believed(d.Given, nil) }
 
-// believed is the description by which the nodes go that are asked.
+// believed returns the description that these nodes vouch for. known is the one that was believed before, or nil.
 func believed(nodes []Node, known *wire.Description) *wire.Description {
 	var witnesses []wire.Witness
 	for _, k := range nodes {
@@ -128,8 +129,8 @@ func believed(nodes []Node, known *wire.Description) *wire.Description {
 	return wire.Believed(witnesses, known)
 }
 
-// FindCopies finds the nodes that say that they are members at other addresses, where other servers answer: these
-// have a copy of their data.
+// FindCopies sets Copy of each node that claims to be a member at another address, where another server answers: that
+// node has a copy of the other one's data.
 func FindCopies(servers []*redis.Options, nodes []Node) {
 	var all sync.WaitGroup
 	for i := range nodes {
@@ -151,13 +152,13 @@ func FindCopies(servers []*redis.Options, nodes []Node) {
 	all.Wait()
 }
 
-// refusesUser reports whether a server does not let a user in that another one has let in.
+// refusesUser reports whether a server rejects a user whom another server has accepted.
 func refusesUser(err error) bool {
 	code := facts.Code(err.Error())
 	return code == "NOAUTH" || code == "WRONGPASS" || code == "NOPERM"
 }
 
-// runID is the name of a server's process; "": it does not say.
+// runID returns the name of a server's process; "" if the server does not say.
 func runID(ctx context.Context, rdb *redis.Client) (string, error) {
 	text, err := rdb.Info(ctx, "server").Result()
 	about := make(facts.Facts)
@@ -170,7 +171,7 @@ func (d *View) Complete(servers []*redis.Options) {
 	d.Add(Ask(d.Missing(servers), false))
 }
 
-// Missing are the members that were not given. They are reached as the first node is.
+// Missing returns the members that were not given. They are reached with the settings of the first given node.
 func (d *View) Missing(servers []*redis.Options) (more []*redis.Options) {
 	for _, member := range d.Set.Members {
 		if d.Node(member) == nil {
@@ -180,10 +181,10 @@ func (d *View) Missing(servers []*redis.Options) (more []*redis.Options) {
 	return more
 }
 
-// Add takes in what members keep that were not given, and goes on to the description for which they vouch.
+// Add takes in what further members keep, and advances d.Set to the latest description that its members vouch for.
 func (d *View) Add(more []Node) {
 	d.More = append(d.More, more...)
-	for { // step by step, to later epochs
+	for { // one later epoch after the other
 		var members []Node
 		for _, member := range d.Set.Members {
 			if k := d.Node(member); k != nil {
@@ -202,7 +203,7 @@ func (d *View) Add(more []Node) {
 
 var errNotAsked = errors.New("it was not asked")
 
-// IsMember reports whether a node is a member, by its own word or by its address.
+// IsMember reports whether a node is a member: by what it keeps, or by its address if it keeps nothing.
 func (d *View) IsMember(k *Node) bool {
 	switch {
 	case k.Told.Description == nil:
@@ -213,7 +214,7 @@ func (d *View) IsMember(k *Node) bool {
 	return d.Set.Has(k.Told.Self)
 }
 
-// Node is what a member keeps, as far as it was asked; nil: it was not.
+// Node returns what a member keeps; nil if it was not asked.
 func (d *View) Node(member string) *Node {
 	all := append(slices.Clone(d.Given), d.More...)
 	for i, k := range all {
@@ -229,7 +230,7 @@ func (d *View) Node(member string) *Node {
 	return nil
 }
 
-// Longest is for how long a lock may live, by the description of the set; 0: it is not known.
+// Longest is the longest that a lock may live, by the description; 0 if there is none.
 func (d *View) Longest() time.Duration {
 	if d.Set == nil {
 		return 0
@@ -237,7 +238,8 @@ func (d *View) Longest() time.Duration {
 	return d.Set.Longest()
 }
 
-// OptionsAt are those of a member that was not given: it is reached as the library does it.
+// OptionsAt returns the connection settings of a member that was not given: those of the first given node, as in the
+// library.
 func OptionsAt(first *redis.Options, addr string) *redis.Options {
 	o := *first
 	o.Addr, o.Network = addr, "tcp"

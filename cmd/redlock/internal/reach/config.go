@@ -24,11 +24,11 @@ import (
 	"github.com/quorumlock/redlock/internal/nodeurl"
 )
 
-// ConfigVariable names the configuration file.
+// ConfigVariable is the environment variable that names the configuration file.
 const ConfigVariable = "REDLOCK_CONFIG"
 
-// A config is a configuration file: what is the same for all commands on the same nodes. It has
-// lines KEY=VALUE, where a value is all that follows the sign, so that no password needs quotes.
+// A config is a configuration file: what all commands on the same nodes have in common. A line is KEY=VALUE. The
+// value is all that follows the sign, so a password needs no quotes.
 type config struct {
 	file   string // "": there is none
 	nodes  []string
@@ -40,13 +40,13 @@ type entry struct {
 	line  int
 }
 
-// configKeys are the keys of a configuration file besides node, which may be repeated.
+// configKeys are the keys of a configuration file that may stand once; node may be repeated.
 var configKeys = []string{"user", "password", "password-file", "tls-ca", "tls-cert", "tls-key", "prefix", "separator", "max-ttl"}
 
 var configHint = "a line is KEY=VALUE, and the keys are node, " + strings.Join(configKeys[:len(configKeys)-1], ", ") + " and " + configKeys[len(configKeys)-1] + "; see redlock help config"
 
-// configFile finds the configuration file: that of --config, of the environment, or one in the
-// places where XDG has such files. "": there is none.
+// configFile finds the configuration file: that of --config, that of the environment, or the first in the places of
+// the XDG Base Directory Specification. file is "" if there is none. source is how errors name it.
 func configFile(flag string, env []string) (file, source string, err error) {
 	if flag != "" {
 		return flag, "--config", nil
@@ -66,7 +66,7 @@ func configFile(flag string, env []string) (file, source string, err error) {
 		dirs = "/etc/xdg"
 	}
 	for _, dir := range append([]string{home}, filepath.SplitList(dirs)...) {
-		if !filepath.IsAbs(dir) { // as XDG has it
+		if !filepath.IsAbs(dir) { // the specification ignores relative paths
 			continue
 		}
 		file := filepath.Join(dir, "redlock", "redlock.conf")
@@ -77,8 +77,8 @@ func configFile(flag string, env []string) (file, source string, err error) {
 	return "", "", nil
 }
 
-// readConfig reads the configuration file, if there is one. An error names the file, the line, the
-// key and the value, but neither a password nor a line that may be one.
+// readConfig reads the configuration file, if there is one. Errors name the file, the line, the key and the value,
+// but never a password, nor a line that may contain one.
 func readConfig(c *console.Console, flag string) (*config, error) {
 	found := &config{values: make(map[string]entry)}
 	file, source, err := configFile(flag, c.Env)
@@ -128,18 +128,17 @@ func readConfig(c *console.Console, flag string) (*config, error) {
 	return found, readPassword(c, found)
 }
 
-// word matches a key, right or wrong, that can be shown: it is not a part of a URL.
+// word matches a key that an error may show: it cannot be a part of a URL with a password.
 var word = regexp.MustCompile(`^[a-z][a-z_-]*$`)
 
-// where is a setting's place, for errors.
+// where is how errors name a setting: FILE:LINE: KEY.
 func (f *config) where(key string) string {
 	return fmt.Sprintf("%s:%d: %s", f.file, f.values[key].line, key)
 }
 
 func (f *config) get(key string) string { return f.values[key].value }
 
-// path is the value of a setting that names a file: a relative one is in the directory of the
-// configuration file.
+// path returns the file that a setting names. A relative path starts at the directory of the configuration file.
 func (f *config) path(key string) string {
 	if value := f.get(key); value == "" || filepath.IsAbs(value) {
 		return value
@@ -171,8 +170,8 @@ func (f *config) check() error {
 	return nil
 }
 
-// warnOfReaders warns of a file with a password that every user of the machine can read. It does
-// not refuse the file: a job that ran yesterday would not run today.
+// warnOfReaders warns of a file with a password that every user of the machine can read. It does not reject the file:
+// a job that ran yesterday must run today.
 func warnOfReaders(c *console.Console, file string) {
 	info, err := os.Stat(file)
 	if err == nil && info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows" {
@@ -180,7 +179,7 @@ func warnOfReaders(c *console.Console, file string) {
 	}
 }
 
-// readPassword reads the file that has the password and nothing else, if there is one.
+// readPassword reads the file that password-file names, if there is one: the password and nothing else.
 func readPassword(c *console.Console, f *config) error {
 	file := f.path("password-file")
 	if file == "" {
@@ -204,10 +203,10 @@ func passwordIn(file string) (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), err
 }
 
-// mostSettings is how many bytes a file of settings, of nodes, with a password or with certificates may have.
+// mostSettings is how many bytes a file of settings may have: a configuration, nodes, a password or certificates.
 const mostSettings = 1 << 20
 
-// readSmall reads a file of at most mostSettings bytes: a device may have no end.
+// readSmall reads a file of at most mostSettings bytes. A device may have no end.
 func readSmall(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -221,8 +220,8 @@ func readSmall(file string) ([]byte, error) {
 	return text, err
 }
 
-// credentials are the user and the password of this moment. A password file that cannot be read any more, or is
-// not whole for a moment, leaves the password that it had at the start.
+// credentials returns user and password for a new connection. If the password file is missing or incomplete at that
+// moment, the password is that of the start.
 func (f *config) credentials() (user, password string) {
 	if !f.lasting("password-file") {
 		return f.get("user"), f.get("password")
@@ -234,8 +233,8 @@ func (f *config) credentials() (user, password string) {
 	return f.get("user"), latest
 }
 
-// lasting reports whether the files that these keys name can be read again. A pipe is read once, and a second
-// reading would wait for ever.
+// lasting reports whether the files that these keys name can be read again. A second read of a pipe would block
+// forever.
 func (f *config) lasting(keys ...string) bool {
 	for _, key := range keys {
 		if file := f.path(key); file != "" {
@@ -247,8 +246,8 @@ func (f *config) lasting(keys ...string) bool {
 	return true
 }
 
-// options are the settings of the nodes with these URLs. User and password are for those whose URL
-// has none, and certificates for those with TLS.
+// options returns the connection settings of the nodes with these URLs. User and password go to nodes whose URL has
+// none, certificates to nodes with TLS.
 func (f *config) options(urls []string) ([]*redis.Options, error) {
 	secured, err := f.tls()
 	if err != nil {
@@ -258,25 +257,25 @@ func (f *config) options(urls []string) ([]*redis.Options, error) {
 	for i, u := range urls {
 		o, err := nodeurl.Parse(u)
 		if err != nil {
-			return nil, err // it has been parsed before
+			return nil, err // cannot happen: it was parsed before
 		}
 		if o.Username == "" && o.Password == "" && f.get("password") != "" {
 			if o.TLSConfig == nil && o.Network != "unix" && !slices.Contains(f.nodes, u) && f.encrypted() {
 				return nil, exit.Fail(exit.Usage, "name it with rediss://, or give it a password in its URL", "the password of %s is for nodes with TLS, and would be sent to %s without", f.file, o.Addr)
 			}
 			o.Username, o.Password = f.get("user"), f.get("password")
-			if f.get("password-file") != "" { // it may be replaced while the command runs
+			if f.get("password-file") != "" { // the file may be replaced while the command runs
 				o.CredentialsProvider = f.credentials
 			}
 		}
 		if o.TLSConfig != nil {
 			given := o.TLSConfig
 			given.RootCAs, given.Certificates = secured.RootCAs, secured.Certificates
-			given.ServerName = "" // that of the host that is dialed, which may be a member that was not given
+			given.ServerName = "" // that of the host that is dialled, which may be a member that was not given
 			o.Dialer = dial.Secure(cmp.Or(o.DialTimeout, 5*time.Second), func() (*tls.Config, error) {
 				now := given.Clone()
 				if f.lasting("tls-ca", "tls-cert", "tls-key") {
-					if latest, err := f.tls(); err == nil { // the files may be replaced, too, and not be whole for a moment
+					if latest, err := f.tls(); err == nil { // these files may be replaced as well, and be incomplete for a moment
 						now.RootCAs, now.Certificates = latest.RootCAs, latest.Certificates
 					}
 				}
@@ -288,7 +287,7 @@ func (f *config) options(urls []string) ([]*redis.Options, error) {
 	return nodes, nil
 }
 
-// encrypted reports whether the file names nodes, and all of them with TLS.
+// encrypted reports whether the file names nodes, all with TLS.
 func (f *config) encrypted() bool {
 	return len(f.nodes) > 0 && !slices.ContainsFunc(f.nodes, func(u string) bool { return !strings.HasPrefix(strings.ToLower(u), "rediss://") })
 }

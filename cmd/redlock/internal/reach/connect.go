@@ -18,7 +18,8 @@ import (
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
-// Connect opens a Locker that reports what happens to its nodes. Each of adapt may change what it reports.
+// Connect opens a Locker whose hooks report to the operator what happens to its nodes. Each adapt may change the
+// hooks.
 func Connect(c *console.Console, servers []*redis.Options, opts *redlock.Options, adapt ...func(*redlock.Hooks)) (*redlock.Locker, *Quarantines, error) {
 	nodes := &Quarantines{say: c.Note}
 	opts.Hooks = hooks(c, nodes)
@@ -29,26 +30,26 @@ func Connect(c *console.Console, servers []*redis.Options, opts *redlock.Options
 	if err != nil {
 		return nil, nil, NotConnected(err)
 	}
-	nodes.set = locker.Members // not those that were given: the lock is that of the members
+	nodes.set = locker.Members // the members vote on locks, not the nodes that were given
 	return locker, nodes, nil
 }
 
-// Open opens a Locker.
+// Open opens a Locker over servers.
 func Open(servers []*redis.Options, opts *redlock.Options) (*redlock.Locker, error) {
 	clients := make([]*redis.Client, len(servers))
 	for i, o := range servers {
 		clients[i] = redis.NewClient(o)
-		defer clients[i].Close() // the Locker has connections of its own
+		defer clients[i].Close() // the Locker makes its own connections
 	}
 	return redlock.New(clients, opts)
 }
 
-// NotConnected says why there is no Locker. The reason is with the nodes: the flags have been
-// checked.
+// NotConnected turns an error of Open into the failure that says what to do. The flags were checked before, so the
+// cause is at the nodes.
 func NotConnected(err error) error {
 	if node := new(redlock.NodeError); errors.As(err, &node) {
 		hint := "change that setting, or use another server; redlock doctor examines all of them"
-		if facts.Todo(node) != "" { // the error says it
+		if facts.Todo(node) != "" { // the error itself says what to do
 			hint = "redlock doctor examines all of them"
 		}
 		return exit.Fail(exit.NoQuorum, hint, "%v", err)
@@ -62,15 +63,14 @@ func NotConnected(err error) error {
 	return exit.Fail(exit.Usage, "name each Redis server once", "%v", err)
 }
 
-// ForOperator reports whether an error says what an operator has to do with nodes.
+// ForOperator reports whether the error names the command with which an operator mends the set.
 func ForOperator(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "redlock members forget") || strings.Contains(text, "redlock members restore")
 }
 
-// hooks report to the operator what happens to the nodes. They do not report that the lock is
-// lost: run does, and says what it does about it. Nor that a node's clock was set: the node is
-// in quarantine for it, which is reported with its reason.
+// hooks returns the hooks that report to the operator. They do not report a lost lock: the verb does, and says what
+// follows. They do not report a clock that was set: the quarantine that follows is reported with this reason.
 func hooks(c *console.Console, nodes *Quarantines) *redlock.Hooks {
 	return &redlock.Hooks{
 		Warning:  func(err error) { c.Note("warning: %s", phrase.Plain(err)) },
@@ -94,7 +94,7 @@ func hooks(c *console.Console, nodes *Quarantines) *redlock.Hooks {
 		},
 		Unreleased: func(l *redlock.Lock, err error) {
 			if errors.Is(err, redlock.ErrLost) {
-				return // the verb says it
+				return // the verb reports it
 			}
 			c.Note("lock not released: %q may stay locked until its TTL is over: %s", l.Name(), phrase.Plain(err))
 		},
@@ -103,8 +103,8 @@ func hooks(c *console.Console, nodes *Quarantines) *redlock.Hooks {
 
 var traceID = regexp.MustCompile("^[0-9a-f]{32}$")
 
-// trace makes locks carry the id of the trace that this process was started in. TRACEPARENT says which, in the form
-// of W3C Trace Context.
+// trace makes locks carry the trace id of this process, which TRACEPARENT has in the format of W3C Trace Context. It
+// returns nil if there is none.
 func trace(c *console.Console) *redlocktrace.Trace {
 	parent, _ := console.Lookup(c.Env, "TRACEPARENT")
 	part := strings.Split(parent, "-")
@@ -114,7 +114,7 @@ func trace(c *console.Console) *redlocktrace.Trace {
 	return &redlocktrace.Trace{ID: func(context.Context) string { return part[1] }}
 }
 
-// startEmbedded starts nodes inside this process, and says so.
+// startEmbedded starts nodes inside this process, and tells the user.
 func startEmbedded(c *console.Console) (*memredis.Cluster, error) {
 	cluster, err := memredis.Start(EmbeddedNodes)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Flags are the flags that several verbs have.
+// Flags are the flags that name the nodes, and those that several verbs have.
 type Flags struct {
-	nodes   []string // the values of --node and the lines of --nodes; nil: none
+	nodes   []string // the values of --node, and the lines of the files of --nodes; nil: neither was given
 	secret  []string // the files of --nodes with a password
 	config  string   // the configuration file; "": not given
 	Quiet   bool     // only errors
@@ -23,7 +23,7 @@ type Flags struct {
 	Timeout time.Duration // negative: none
 	owner   string        // "": the library's default
 
-	// On these all clients of the same nodes must agree.
+	// All clients of the same nodes must agree on these.
 	Prefix     *string // nil: not given
 	Separator  string
 	MaxTTL     time.Duration // 0: not given
@@ -33,18 +33,18 @@ type Flags struct {
 const (
 	DefaultTTL = 10 * time.Second
 
-	// LeastTTL is far above the library's least. With a shorter one, a renewal that is late
-	// on a busy machine is enough to lose the lock, and the command.
+	// LeastTTL is far above the library's least. With a shorter TTL, one late renewal on a busy machine loses the
+	// lock, and with it the command.
 	LeastTTL = 100 * time.Millisecond
 
-	// mostTTL is the library's most.
+	// mostTTL is the library's longest TTL.
 	mostTTL = 365 * 24 * time.Hour
 )
 
-// Defaults has the defaults.
+// Defaults are the Flags of a command line without flags.
 var Defaults = Flags{TTL: DefaultTTL, Timeout: -1}
 
-// AddNodes adds the flags that name the nodes.
+// AddNodes adds the flags that name the nodes, --quiet and --prefix.
 func (f *Flags) AddNodes(to *flags.Set) {
 	to.Values("node", func(value string) error {
 		f.nodes = append(f.nodes, value)
@@ -65,6 +65,7 @@ func (f *Flags) AddNodes(to *flags.Set) {
 	})
 }
 
+// AddTTL adds --ttl.
 func (f *Flags) AddTTL(to *flags.Set) {
 	to.Value("ttl", "", func(value string) (err error) {
 		f.TTL, err = flags.Duration("--ttl", value)
@@ -82,7 +83,7 @@ func (f *Flags) AddTTL(to *flags.Set) {
 	})
 }
 
-// AddEvery adds the flag that says how often a verb looks.
+// AddEvery adds --every: the pause between two looks.
 func AddEvery(to *flags.Set, every *time.Duration) {
 	to.Value("every", "", func(value string) (err error) {
 		if *every, err = flags.Duration("--every", value); err == nil && *every < LeastTTL {
@@ -92,6 +93,7 @@ func AddEvery(to *flags.Set, every *time.Duration) {
 	})
 }
 
+// AddTimeout adds --timeout.
 func (f *Flags) AddTimeout(to *flags.Set) {
 	to.Value("timeout", "w", func(value string) (err error) {
 		f.Timeout, err = flags.Duration("--timeout", value)
@@ -102,12 +104,13 @@ func (f *Flags) AddTimeout(to *flags.Set) {
 	})
 }
 
-// MaxTTLVariable sets --max-ttl for all commands on the same nodes.
+// MaxTTLVariable is the environment variable for --max-ttl.
 const MaxTTLVariable = "REDLOCK_MAX_TTL"
 
-// PrefixVariable sets --prefix for all commands on the same nodes.
+// PrefixVariable is the environment variable for --prefix.
 const PrefixVariable = "REDLOCK_PREFIX"
 
+// AddMaxTTL adds --max-ttl.
 func (f *Flags) AddMaxTTL(to *flags.Set) {
 	to.Value("max-ttl", "", func(value string) (err error) {
 		f.MaxTTLFrom = "--max-ttl"
@@ -116,6 +119,7 @@ func (f *Flags) AddMaxTTL(to *flags.Set) {
 	})
 }
 
+// MaxTTL parses the longest TTL of a set. The error names source.
 func MaxTTL(source, value string) (time.Duration, error) {
 	d, err := flags.Duration(source, value)
 	if err == nil && !CanBeTTL(d) {
@@ -124,10 +128,10 @@ func MaxTTL(source, value string) (time.Duration, error) {
 	return d, err
 }
 
-// OwnerVariable sets --owner.
+// OwnerVariable is the environment variable for --owner.
 const OwnerVariable = "REDLOCK_OWNER"
 
-// AddOwner adds the flag that says who has the lock.
+// AddOwner adds --owner: who has the lock.
 func (f *Flags) AddOwner(to *flags.Set) {
 	to.Value("owner", "", func(value string) error {
 		if f.owner = value; value == "" {
@@ -144,13 +148,12 @@ func checkOwner(source, value string) error {
 	return nil
 }
 
-// CanBeTTL reports whether a --ttl can have this value.
+// CanBeTTL reports whether --ttl accepts d.
 func CanBeTTL(d time.Duration) bool {
 	return d >= LeastTTL && d <= mostTTL && d%time.Millisecond == 0
 }
 
-// complete adds what the flags leave to the environment, and what both leave to the configuration
-// file.
+// complete sets what the flags leave open from the environment, and what both leave open from the configuration file.
 func (f *Flags) complete(env []string, file *config) (err error) {
 	from := "--prefix"
 	if value, ok := console.Lookup(env, PrefixVariable); ok && f.Prefix == nil {
@@ -181,8 +184,8 @@ func (f *Flags) complete(env []string, file *config) (err error) {
 	return err
 }
 
-// Options are those of a Locker that acquires locks. The nodes have been asked for before, and with
-// that the flags are complete.
+// Options returns the options of a Locker that acquires locks. Nodes must have been called before: it completes the
+// flags.
 func (f *Flags) Options() (*redlock.Options, error) {
 	if f.MaxTTL > 0 && f.MaxTTL < f.TTL {
 		return nil, exit.Fail(exit.Usage, "it is the longest --ttl that a new set allows", "--ttl %v is longer than %s %v", f.TTL, f.MaxTTLFrom, f.MaxTTL)
@@ -190,14 +193,14 @@ func (f *Flags) Options() (*redlock.Options, error) {
 	return &redlock.Options{TTL: f.TTL, MaxTTL: f.MaxTTL, Prefix: *f.Prefix, Separator: f.Separator, Owner: f.owner}, nil
 }
 
-// Quarantine is how long a node has no vote that is new to a program with these options: the library's default.
+// Quarantine is the library's default for how long a node has no vote that is new to a program with these options.
 func Quarantine(o *redlock.Options) time.Duration {
 	longest := cmp.Or(o.MaxTTL, max(o.TTL, DefaultTTL))
 	return max(longest+longest/100+2*time.Millisecond, 2*time.Second)
 }
 
-// LookOptions are those of a Locker that inspects locks and acquires none. Its quarantines are those of the set, also
-// where that allows less than the default.
+// LookOptions returns the options of a Locker that inspects and acquires nothing. Its quarantines are those of the
+// set, also where the set allows less than the default. Like Options, it needs complete flags.
 func (f *Flags) LookOptions(d *peek.View) *redlock.Options {
 	ttl, most := f.TTL, f.MaxTTL
 	if most > 0 {
@@ -210,7 +213,7 @@ func (f *Flags) LookOptions(d *peek.View) *redlock.Options {
 	return &redlock.Options{TTL: ttl, MaxTTL: most, NodeTimeout: min(peek.Patience, ttl/2), Prefix: *f.Prefix, Separator: f.Separator}
 }
 
-// AddSeparator adds the flag that says what divides the names of locks into paths.
+// AddSeparator adds --separator: what divides the names of locks into paths.
 func (f *Flags) AddSeparator(to *flags.Set) {
 	to.Text("separator", "leave it out if keys are no paths", &f.Separator)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// Look opens a Locker that acquires no lock, and has run look at the nodes, until a signal ends ctx.
+// Look opens a Locker that acquires nothing, and calls run with it. A signal ends the context of run.
 func Look(c *console.Console, flags *Flags, servers []*redis.Options, run func(ctx context.Context, locker *redlock.Locker) (int, error)) (int, error) {
 	signals, restore := proc.CatchSignals()
 	defer restore()
@@ -27,7 +27,7 @@ func Look(c *console.Console, flags *Flags, servers []*redis.Options, run func(c
 	return run(ctx, locker)
 }
 
-// Looked is the result of looks that a signal may have ended.
+// Looked is what run returns to Look: the exit code of the signal that has ended ctx, or else err.
 func Looked(ctx context.Context, err error) (int, error) {
 	if by := (proc.Interrupted{}); errors.As(context.Cause(ctx), &by) {
 		return by.Code(), nil

@@ -1,3 +1,5 @@
+// Package reach finds out which nodes a command line means, from flags, environment and configuration file, and opens
+// a Locker over them that reports to the operator what happens to them.
 package reach
 
 import (
@@ -17,13 +19,12 @@ const (
 	NodesVariable = "REDLOCK_NODES"
 	FilesVariable = "REDLOCK_NODES_FILE"
 
-	// EmbeddedNodes is how many nodes --embedded starts: the usual number in production.
+	// EmbeddedNodes is how many nodes --embedded starts: as many as are usual in production.
 	EmbeddedNodes = 5
 )
 
-// nodeURLs returns the URLs of the nodes; none if neither a flag nor the environment names any.
-// An empty value is a mistake, such as a variable that was not set: it must not become a lock
-// that excludes no other process.
+// nodeURLs returns the URLs that the flags or the environment name; nil if neither does. An empty value, such as that
+// of a variable that was not set, is an error: it must not lead to a lock that excludes no other process.
 func nodeURLs(flags, env []string) ([]string, error) {
 	source, values := "--node", flags
 	if flags == nil {
@@ -53,7 +54,7 @@ func nodeURLs(flags, env []string) ([]string, error) {
 	return urls, nil
 }
 
-// splitURLs returns the URLs of one value.
+// splitURLs returns the URLs in one value, which commas or spaces separate. Errors name source.
 func splitURLs(source, value string) ([]string, error) {
 	found := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	if len(found) == 0 {
@@ -62,7 +63,7 @@ func splitURLs(source, value string) ([]string, error) {
 	for i, u := range found {
 		err := CheckURL(source, u)
 		if err != nil && len(found) > 1 && strings.ContainsRune(value, '@') {
-			// The separator may be part of a password, and so may any piece.
+			// The comma may be a part of a password, and so may each piece.
 			err = exit.Fail(exit.Usage, escapes, "%s: number %d of %d URLs, which commas or spaces separate, is not a Redis URL", source, i+1, len(found))
 		}
 		if err != nil {
@@ -72,21 +73,20 @@ func splitURLs(source, value string) ([]string, error) {
 	return found, nil
 }
 
-// escapes is the hint for a text that is not a URL and may contain a password.
+// escapes is the hint for a text that is no URL and may contain a password.
 const escapes = "write redis://user:password@host:port; in a password, @ : / ? # % and the comma are written as %40 %3A %2F %3F %23 %25 and %2C, and a space as %20"
 
-// howToName is the hint where no nodes are named.
+// howToName is the hint if no nodes are named.
 const howToName = "name them with --node redis://HOST:PORT,..., in " + NodesVariable + " or in a configuration file (redlock help config)"
 
-// Real returns the nodes that are named, for verbs to which new nodes inside this process
-// would be useless.
+// Real returns the nodes that are named, for verbs to which nodes inside this process are of no use. Its error says
+// that there are none to do todo with.
 func Real(c *console.Console, flags *Flags, todo string) ([]*redis.Options, error) {
 	return Nodes(c, flags, exit.Fail(exit.Usage, howToName, "there are no nodes to %s", todo))
 }
 
-// Nodes returns the nodes that are named: by flags, the environment or the configuration file,
-// in this order. From the latter two it completes the flags on which all clients of the nodes
-// must agree. It fails with none if no nodes are named.
+// Nodes returns the nodes that are named by flags, the environment or the configuration file, in this order. It
+// completes the flags from the latter two. It returns none as its error if no nodes are named.
 func Nodes(c *console.Console, flags *Flags, none error) ([]*redis.Options, error) {
 	c.Quiet = flags.Quiet
 	urls, err := nodeURLs(flags.nodes, c.Env)
@@ -110,9 +110,9 @@ func Nodes(c *console.Console, flags *Flags, none error) ([]*redis.Options, erro
 	return file.options(urls)
 }
 
-// RealOrEmbedded returns the nodes that are named, or with --embedded new ones inside this process,
-// which stop ends. Without either it fails: a lock on nodes that no other process uses excludes
-// none, and two jobs that each hold such a lock would both run.
+// RealOrEmbedded returns the nodes that are named, or with --embedded (own) new ones inside this process, which stop
+// ends. Without either it fails: a lock on nodes of one process excludes no other one, and two jobs with such locks
+// would both run.
 func RealOrEmbedded(c *console.Console, flags *Flags, own bool, todo string) (nodes []*redis.Options, stop func(), err error) {
 	if own {
 		c.Quiet = flags.Quiet
@@ -126,7 +126,7 @@ func RealOrEmbedded(c *console.Console, flags *Flags, own bool, todo string) (no
 		if err != nil {
 			return nil, nil, err
 		}
-		nodes, err := new(config).options(cluster.URLs()) // no password, and no certificates
+		nodes, err := new(config).options(cluster.URLs()) // without password and certificates
 		if err == nil {
 			err = flags.complete(c.Env, new(config))
 		}
@@ -139,7 +139,7 @@ func RealOrEmbedded(c *console.Console, flags *Flags, own bool, todo string) (no
 	return nodes, func() {}, err
 }
 
-// readNodes reads a file of URLs, which may have comments: lines that begin with #.
+// readNodes reads a file of URLs. Lines that begin with # are comments.
 func readNodes(source, file string) (urls []string, err error) {
 	text, err := readSmall(file)
 	if err != nil {
@@ -156,8 +156,8 @@ func readNodes(source, file string) (urls []string, err error) {
 	return urls, nil
 }
 
-// warnOfFiles warns of files that every user can read, with nodes that have a password: urls are those of all nodes.
-// It does not read the files again, which may be pipes.
+// warnOfFiles warns of files of nodes that have a password and that every user can read. urls are those of all nodes.
+// It does not read the files again: they may be pipes.
 func warnOfFiles(c *console.Console, flags *Flags, urls []string) {
 	files := flags.secret
 	if _, ok := console.Lookup(c.Env, NodesVariable); flags.nodes == nil && !ok && slices.ContainsFunc(urls, hasPassword) {
@@ -170,17 +170,17 @@ func warnOfFiles(c *console.Console, flags *Flags, urls []string) {
 	}
 }
 
-// hasPassword reports whether a URL, or a text with several, has a user or a password.
+// hasPassword reports whether a text with URLs may contain a user or a password.
 func hasPassword(url string) bool { return strings.Contains(url, "@") }
 
-// CheckURL says what is wrong with a URL as it was given, without its password.
+// CheckURL says what is wrong with the URL of a node, and never shows its password. The error names source.
 func CheckURL(source, text string) error {
 	_, err := nodeurl.Parse(text)
 	if err == nil {
 		return nil
 	}
 	if at := strings.LastIndexByte(text, '@'); at >= 0 {
-		// The reason may quote a part of the password.
+		// err may quote a part of the password.
 		return exit.Fail(exit.Usage, escapes, "%s: the one at %q is not a Redis URL", source, text[at+1:])
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
@@ -189,7 +189,7 @@ func CheckURL(source, text string) error {
 	}
 	host, _, _ := strings.Cut(rest, "/")
 	if !address.MatchString(host) {
-		// It may be a user and a password without a host.
+		// The text may be a user and a password without a host.
 		return exit.Fail(exit.Usage, escapes, "%s: one URL is not a Redis URL: %v", source, err)
 	}
 	if ok {
@@ -199,10 +199,10 @@ func CheckURL(source, text string) error {
 		"%s %q is not a Redis URL: %v", source, scheme+host, err)
 }
 
-// address matches a host and a port, and nothing that could be a password.
+// address matches a host and a port, and nothing that can be a password.
 var address = regexp.MustCompile(`^([\w.-]*|\[[0-9A-Fa-f:.]*\])(:\d*)?$`)
 
-// hostIn is the host and port that were probably intended.
+// hostIn guesses the host and port that a text without a scheme means, for the hint.
 func hostIn(text string) string {
 	if _, rest, ok := strings.Cut(text, "://"); ok {
 		text = rest

@@ -13,30 +13,29 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
-// LongWait is the longest quarantine that is not pointed out.
+// LongWait is the longest quarantine that redlock does not comment on.
 const LongWait = 10 * time.Minute
 
-// Quarantines are the nodes that have no vote because they are new or may have forgotten a
-// lock, and until when. They are reported to the operator.
+// Quarantines are the nodes that have no vote because they are new or may have forgotten a lock, and until when. They
+// are reported to the operator.
 //
-// Those that are found while the nodes are asked for the first time are reported in one line
-// when all nodes have answered: in a new cluster all nodes have the same reason. Later ones
-// concern one node, and are reported as they happen.
+// Those that are found while the nodes are asked for the first time are reported in one line, by Tell: in a new
+// cluster all nodes have the same reason. Later ones concern one node, and are reported as they happen.
 type Quarantines struct {
 	say func(format string, args ...any)
 	set func() redlock.Members
 
 	mu   sync.Mutex
-	told bool // those that were found at first have been reported
+	told bool // Tell has reported those that were found first
 	all  []quarantine
-	as   redlock.Members // the set by which they were
+	as   redlock.Members // the set at the time of Tell
 }
 
 type quarantine struct {
 	node     string
 	until    time.Time
 	why      string
-	together bool // it was reported together with others
+	together bool // Tell has reported it in one line with others
 }
 
 // found is Hooks.Quarantined.
@@ -51,8 +50,8 @@ func (q *Quarantines) found(node string, d time.Duration, why error) {
 	}
 }
 
-// votes is Hooks.Votes. Of the nodes that were reported in one line it says nothing: the lock, or
-// the end of redlock prepare, says it.
+// votes is Hooks.Votes. It does not report nodes that Tell has reported in one line with others: the lock, or the end
+// of redlock prepare, shows that they vote.
 func (q *Quarantines) votes(node string) {
 	q.mu.Lock()
 	together := !q.told || slices.ContainsFunc(q.all, func(one quarantine) bool { return one.node == node && one.together })
@@ -63,16 +62,16 @@ func (q *Quarantines) votes(node string) {
 	}
 }
 
-// follows reports whether this is a change of the set that the program has begun with. What it learned before that from
-// nodes that are behind, and from others, is none.
+// follows reports whether m is a change of the set after Tell. What the program learns before that, from nodes that
+// are behind and then from others, is no change.
 func (q *Quarantines) follows(m redlock.Members) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.told && (m.Set != q.as.Set || m.Epoch > q.as.Epoch)
 }
 
-// Heard waits until the hooks have told of the quarantines that an error names, for outputWait at most: they are
-// called a moment after the event.
+// Heard waits until the hooks have reported all quarantines that an error names, for console.OutputWait at most:
+// hooks run a moment after the event. It returns q.
 func (q *Quarantines) Heard(why *redlock.QuorumError) *Quarantines {
 	for limit := time.Now().Add(console.OutputWait); time.Now().Before(limit); time.Sleep(time.Millisecond) {
 		q.mu.Lock()
@@ -87,8 +86,7 @@ func (q *Quarantines) Heard(why *redlock.QuorumError) *Quarantines {
 	return q
 }
 
-// Wait is the time until enough members of the set for a quorum have a vote, provided that none of the
-// others is down.
+// Wait is the time until enough members for a quorum can vote, provided that all others vote now.
 func (q *Quarantines) Wait() time.Duration {
 	set, now := q.set(), time.Now()
 	q.mu.Lock()
@@ -101,7 +99,7 @@ func (q *Quarantines) Wait() time.Duration {
 	return under[min(missing, len(under))-1].until.Sub(now)
 }
 
-// under are those that have not ended, the shortest first. The caller holds the mutex.
+// under returns the quarantines that have not ended, the shortest first. The caller holds q.mu.
 func (q *Quarantines) under(now time.Time) (under []quarantine) {
 	for _, one := range q.all {
 		if one.until.After(now) {
@@ -112,7 +110,8 @@ func (q *Quarantines) under(now time.Time) (under []quarantine) {
 	return under
 }
 
-// Tell reports those that were found at first, what follows from them, and a way out.
+// Tell reports the quarantines that were found first, in one line with what follows (so) and a way out. Only its
+// first call reports something.
 func (q *Quarantines) Tell(so, wayOut string) {
 	as := q.set()
 	q.mu.Lock()
@@ -153,13 +152,13 @@ func (q *Quarantines) Tell(so, wayOut string) {
 	q.say("%s %s for %s%s: %s%s", which, explain.NoVote(len(under)), longest, so, reasonFor(whys), wayOut)
 }
 
-// reasonFor says of several nodes why they have no vote.
+// reasonFor says why several nodes cannot vote, by the reason of each.
 func reasonFor(whys []string) string {
 	if len(whys) == 1 {
 		return whys[0]
 	}
 	whys = slices.Clone(whys)
-	for i, why := range whys { // they were not all found in the same millisecond
+	for i, why := range whys { // the ages differ by milliseconds
 		if last := strings.LastIndex(why, ", "); strings.HasSuffix(why, " ago") && last > 0 {
 			whys[i] = why[:last] + ", not long ago"
 		}

@@ -27,8 +27,8 @@ import (
 type breakConfig struct {
 	reach.Flags
 	key   string
-	token string // "": that of the one holder
-	yes   bool   // without a question
+	token string // "": there must be one holder
+	yes   bool   // do not ask
 	json  bool
 }
 
@@ -101,7 +101,7 @@ func Break(c *console.Console, _ string, args []string) (int, error) {
 	return 0, nil
 }
 
-// choose finds the holder that is meant.
+// choose finds the holder to break. If there are several, it lists them on to and fails.
 func (cfg *breakConfig) choose(to io.Writer, s *redlock.Status) (of redlock.Holder, err error) {
 	all := holdersOf(s)
 	if cfg.token != "" {
@@ -129,11 +129,11 @@ func isBelow(h redlock.Holder) bool {
 	return h.Mode == redlock.ModeBelow || h.Mode == redlock.ModeSharedBelow
 }
 
-// holdersOf lists all tokens that the nodes have. One that less than a quorum has may be left of a failed attempt,
-// or its lock may have lost nodes.
+// holdersOf lists all tokens that the nodes have. A token on fewer nodes than a quorum may be left of a failed
+// attempt, or its lock may have lost nodes.
 func holdersOf(s *redlock.Status) (all []redlock.Holder) {
 	all = locks.Exclusive(s)
-	if s.State == redlock.StateHeld && s.Token != "" { // what others left does not count
+	if s.State == redlock.StateHeld && s.Token != "" { // leftovers of others do not count
 		all = slices.DeleteFunc(all, func(h redlock.Holder) bool { return h.Token != s.Token })
 	}
 	return append(all, s.Holders...)
@@ -148,7 +148,7 @@ func showHolders(to io.Writer, all []redlock.Holder) {
 	t.Flush()
 }
 
-// showBreak says who has the lock, and what breaking it means.
+// showBreak says who has the lock, and what it means to break it.
 func showBreak(to io.Writer, s *redlock.Status, of redlock.Holder) {
 	fmt.Fprintf(to, "%q: %s by %s", s.Name, string(of.Mode), explain.Holder(of.Token))
 	if of.Token == s.Token && s.Fence > 0 {
@@ -167,7 +167,7 @@ fence refuse what it writes after the next holder has written.
 	}
 }
 
-// next says who gets the lock when it is broken.
+// next says who gets the lock after the break.
 func next(s *redlock.Status) string {
 	if len(s.Waiting) == 0 {
 		return "; nobody waits for it"
@@ -192,7 +192,7 @@ func notBroken(name string, err error) error {
 	return exit.Fail(exit.Usage, "see redlock help break", "%s", phrase.Plain(err))
 }
 
-// A breakReport is the output of redlock break --json: what was known of the lock before it was broken.
+// A breakReport is the output of redlock break --json: what was known of the lock before the break.
 type breakReport struct {
 	Name  string `json:"name"`
 	Mode  string `json:"mode"`

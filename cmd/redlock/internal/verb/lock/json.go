@@ -6,8 +6,7 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// A handleReport is the output of redlock lock --json. extend and unlock take it as they take the
-// handle.
+// A handleReport is the output of redlock lock --json. extend and unlock accept it in place of the handle.
 type handleReport struct {
 	Name   string         `json:"name"`
 	Also   []string       `json:"also,omitempty"` // the other keys
@@ -15,7 +14,7 @@ type handleReport struct {
 	Token  string         `json:"token"`
 	Fence  int64          `json:"fence"`
 	TTL    int64          `json:"ttl_ms"`
-	Left   int64          `json:"left_ms"` // how long it is valid
+	Left   int64          `json:"left_ms"` // until its validity ends
 	Until  time.Time      `json:"until"`
 	Handle redlock.Handle `json:"handle"`
 }

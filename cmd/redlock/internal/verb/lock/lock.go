@@ -1,3 +1,5 @@
+// Package lock has the verbs that take a lock step by step: lock, extend and unlock, each in a process of its own,
+// and break, which takes it away from its holder.
 package lock
 
 import (
@@ -18,8 +20,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 )
 
-// Lock is redlock lock: it acquires a lock, and prints the handle with which other processes
-// extend and release it.
+// Lock is redlock lock: it acquires a lock, and prints the handle with which other processes extend and release it.
 func Lock(c *console.Console, _ string, args []string) (int, error) {
 	cfg, err := parseLock(args)
 	if err != nil {
@@ -50,7 +51,7 @@ func Lock(c *console.Console, _ string, args []string) (int, error) {
 		return 0, err
 	}
 	handle, err := handOut(c, lock, cfg.json)
-	if err != nil { // without its handle no process could release it
+	if err != nil { // nobody has the handle, so nobody could release it
 		if lock, err := locker.Attach(context.Background(), handle); err == nil {
 			_ = lock.Release(context.Background())
 		}
@@ -58,7 +59,7 @@ func Lock(c *console.Console, _ string, args []string) (int, error) {
 	return 0, err
 }
 
-// A printedLock is what the command line of redlock lock says.
+// A printedLock is the command line of redlock lock.
 type printedLock struct {
 	acquire.Config
 	json bool
@@ -92,7 +93,7 @@ func parseLock(args []string) (*printedLock, error) {
 // handOut prints the handle of the lock for the next process.
 func handOut(c *console.Console, lock *redlock.Lock, asJSON bool) (handle redlock.Handle, err error) {
 	handle, err = lock.Detach()
-	if err != nil { // the lock has ended before it could be printed
+	if err != nil { // the lock has ended already
 		return handle, exit.Fail(exit.Lost, "", "%s", phrase.Plain(err))
 	}
 	var printed any = handle
@@ -103,7 +104,7 @@ func handOut(c *console.Console, lock *redlock.Lock, asJSON bool) (handle redloc
 	if err != nil {
 		return handle, err
 	}
-	signal.Ignore(syscall.SIGPIPE) // the write fails instead, and the error is reported
+	signal.Ignore(syscall.SIGPIPE) // so that the write fails, and the error is reported
 	if _, err := fmt.Fprintf(c.Stdout, "%s\n", text); err != nil {
 		return handle, exit.Fail(exit.CannotWrite, "", "cannot print the lock on %q: %v", lock.Name(), err)
 	}

@@ -22,12 +22,11 @@ import (
 type takeConfig struct {
 	reach.Flags
 	json  bool
-	token string   // unlock: with the name of a lock, in the place of its handle
-	also  []string // then: the other keys
+	token string   // unlock --token: names the lock together with a key, without a handle
+	also  []string // the keys of that lock
 }
 
-// TakeUp is redlock extend and redlock unlock: they go on with a lock that another process has
-// acquired.
+// TakeUp is redlock extend and redlock unlock: they take up a lock that another process has acquired.
 func TakeUp(c *console.Console, verb string, args []string) (int, error) {
 	cfg, f := &takeConfig{Flags: reach.Defaults}, flags.New(verb)
 	f.SetInterspersed(true)
@@ -58,7 +57,7 @@ func TakeUp(c *console.Console, verb string, args []string) (int, error) {
 	if f.Changed("prefix") && *cfg.Prefix != handle.Prefix {
 		return 0, exit.Fail(exit.Usage, "leave --prefix out: the handle has it", "--prefix %q is not that of the lock, %q", *cfg.Prefix, handle.Prefix)
 	}
-	if verb == "unlock" { // Attach extends the lock, which may be longer than the set allows by now
+	if verb == "unlock" { // Attach extends the lock, and the set may allow less by now
 		if d := peek.Read(servers, true).Set; d != nil {
 			handle.TTL = min(handle.TTL, wire.Milliseconds(d.MaxTTL))
 		}
@@ -76,7 +75,7 @@ func TakeUp(c *console.Console, verb string, args []string) (int, error) {
 	return 0, release(lock, handle.Name, err)
 }
 
-// release releases a lock that was attached, or says why it was not.
+// release releases a lock. err is that of Attach: it says why there is no lock to release.
 func release(lock *redlock.Lock, name string, err error) error {
 	if err == nil {
 		err = lock.Release(context.Background())
@@ -93,7 +92,7 @@ func release(lock *redlock.Lock, name string, err error) error {
 	return nil
 }
 
-// readHandle reads the output of redlock lock: the one argument, or else stdin.
+// readHandle reads the output of redlock lock from the argument, or from stdin if there is none.
 func readHandle(c *console.Console, verb string, args []string) (handle redlock.Handle, err error) {
 	source, text := "the argument", strings.Join(args, "")
 	if len(args) == 0 {
@@ -110,7 +109,7 @@ func readHandle(c *console.Console, verb string, args []string) (handle redlock.
 	if verb == "unlock" && !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		hint += "; or redlock unlock KEY --token TOKEN"
 	}
-	var described struct{ Handle *redlock.Handle } // by lock --json
+	var described struct{ Handle *redlock.Handle } // of redlock lock --json
 	err = json.Unmarshal([]byte(text), &described)
 	if err == nil && described.Handle != nil {
 		handle = *described.Handle
@@ -126,7 +125,7 @@ func readHandle(c *console.Console, verb string, args []string) (handle redlock.
 	return handle, nil
 }
 
-// addToken adds the flags of unlock for a lock without a handle.
+// addToken adds the flags with which unlock needs no handle.
 func (cfg *takeConfig) addToken(f *flags.Set) {
 	cfg.AddSeparator(f)
 	f.Text("token", "redlock status KEY shows it, and redlock run has it in REDLOCK_TOKEN", &cfg.token)
@@ -136,7 +135,7 @@ func (cfg *takeConfig) addToken(f *flags.Set) {
 	})
 }
 
-// unlockByToken releases a lock by its name and token. Whether it is a read lock, the nodes tell.
+// unlockByToken releases a lock by its name and token. The nodes say whether it is a read lock.
 func unlockByToken(c *console.Console, cfg *takeConfig, args []string) error {
 	if cfg.also = append(args, cfg.also...); len(cfg.also) == 0 || len(args) > 1 || cfg.also[0] == "" {
 		return exit.Fail(exit.Usage, "for example: redlock unlock backup --token TOKEN", "unlock --token takes the name of one lock, and was given %q", args)
@@ -159,8 +158,8 @@ func unlockByToken(c *console.Console, cfg *takeConfig, args []string) error {
 	if m := locker.Members(); m.Epoch > 0 {
 		opts.Separator = m.Separator
 	}
-	// The release does not use the fence, but an exclusive lock has one: the nodes know it up to a bound, or do not
-	// have the lock, which is for the release to say.
+	// The release does not use the fence, but the handle of an exclusive lock must have one. The nodes know a bound
+	// of it; if they do not have the lock, the release says so.
 	fence := max(1, status.Fence)
 	handle := redlock.Handle{Name: name, Also: cfg.also[1:], Token: cfg.token, Fence: fence, TTL: opts.TTL, Prefix: opts.Prefix, Separator: opts.Separator}
 	for _, h := range status.Holders {

@@ -1,3 +1,5 @@
+// Package look has the verbs that show locks and change nothing: status, watch and wait for one lock, ls and top for
+// all.
 package look
 
 import (
@@ -11,12 +13,12 @@ import (
 	"github.com/quorumlock/redlock/internal/listing"
 )
 
-// listFlags are the flags of the verbs that list locks.
+// listFlags are the flags of ls and top.
 type listFlags struct {
 	reach.Flags
 	pattern string // "": all locks
 	sort    string
-	all     bool // folders, too, of which only something below is locked
+	all     bool // also folders that are locked only because something below them is
 	every   time.Duration
 }
 
@@ -37,7 +39,7 @@ func (f *listFlags) add(to *flags.Set) {
 	reach.AddEvery(to, &f.every)
 }
 
-// parse reads the flags, and the pattern after them.
+// parse reads the flags, and the pattern that follows them.
 func (f *listFlags) parse(flags *flags.Set, args []string) error {
 	rest, err := flags.Parse(args)
 	switch verb := flags.Name(); {

@@ -42,7 +42,7 @@ func parseLs(args []string) (*lsConfig, error) {
 	return cfg, nil
 }
 
-// List is redlock ls, which lists the locks of a set.
+// List is redlock ls: it lists the locks of a set, once or again and again.
 func List(c *console.Console, _ string, args []string) (code int, err error) {
 	cfg, err := parseLs(args)
 	if err != nil {
@@ -103,7 +103,7 @@ func printList(c *console.Console, l *peek.List, cfg *lsConfig) error {
 	return err
 }
 
-// clears is what clears the screen, if stdout is one; else an empty line keeps the lists apart.
+// clears returns what clears the screen. If stdout is no screen, an empty line separates the lists.
 func clears(c *console.Console) string {
 	f, ok := c.ForPrograms().(*os.File)
 	if kind, _ := console.Lookup(c.Env, "TERM"); !ok || kind == "dumb" || term.Width(f) == 0 {
@@ -140,7 +140,7 @@ func summary(l *peek.List) string {
 	return text
 }
 
-// pauseFor waits until the next look, and reports whether ctx goes on.
+// pauseFor waits for d. It returns false if ctx ends first.
 func pauseFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -29,8 +29,8 @@ type lockReport struct {
 
 type listNodeReport struct {
 	Node    string `json:"node"`
-	Listed  bool   `json:"listed"`            // what it has counts
-	Outcome string `json:"outcome,omitempty"` // why it has no vote
+	Listed  bool   `json:"listed"`            // its locks are in the list
+	Outcome string `json:"outcome,omitempty"` // why it cannot vote
 	Error   string `json:"error,omitempty"`
 }
 
@@ -39,7 +39,7 @@ func listReportOf(l *peek.List) *listReport {
 	for _, row := range l.Rows {
 		holders := locks.HolderReports(row.Names[0], row.Holders)
 		if len(row.Names) > 1 {
-			for i := range holders { // the row has them
+			for i := range holders { // the row has the other names
 				holders[i].Also, holders[i].More = nil, 0
 			}
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 )
 
-// lookConfig has the flags of redlock status, watch and wait.
+// A lookConfig has the flags of redlock status, watch and wait.
 type lookConfig struct {
 	reach.Flags
 	key   string
@@ -23,7 +23,7 @@ type lookConfig struct {
 	every time.Duration
 }
 
-// parseLook reads the arguments of a verb that inspects a lock.
+// parseLook reads the arguments of a verb that inspects one lock.
 func parseLook(command string, args []string) (*lookConfig, error) {
 	cfg := &lookConfig{Flags: reach.Defaults, every: time.Second}
 	f := flags.New(command)
@@ -48,7 +48,7 @@ func parseLook(command string, args []string) (*lookConfig, error) {
 	return cfg, nil
 }
 
-// Inspect is redlock status, watch and wait, which inspect a lock without acquiring it.
+// Inspect is redlock status, watch and wait: they inspect one lock without acquiring it. command is the verb.
 func Inspect(c *console.Console, command string, args []string) (code int, err error) {
 	cfg, err := parseLook(command, args)
 	if err != nil {
@@ -86,7 +86,7 @@ func status(ctx context.Context, c *console.Console, locker *redlock.Locker, cfg
 	return err
 }
 
-// printReport prints a status as JSON, in one line. A zero time is none.
+// printReport prints a status as JSON in one line. A zero at is left out.
 func printReport(c *console.Console, s *redlock.Status, m redlock.Members, at time.Time) error {
 	r := report(s)
 	r.Set, r.Epoch, r.Quorum = m.Set, m.Epoch, m.Quorum
@@ -96,7 +96,7 @@ func printReport(c *console.Console, s *redlock.Status, m redlock.Members, at ti
 	return c.PrintLine(r)
 }
 
-// watch prints it again whenever it has changed.
+// watch prints the state of the lock, and again after each change.
 func watch(ctx context.Context, c *console.Console, locker *redlock.Locker, cfg *lookConfig) error {
 	for before := ""; ; {
 		s, err := locker.Inspect(ctx, cfg.key)
@@ -123,7 +123,7 @@ func watch(ctx context.Context, c *console.Console, locker *redlock.Locker, cfg 
 	}
 }
 
-// wait returns when the lock is free.
+// wait returns when the lock is free, and fails if it is not within --timeout.
 func wait(ctx context.Context, c *console.Console, locker *redlock.Locker, cfg *lookConfig) error {
 	watched := ctx
 	if cfg.Timeout >= 0 {

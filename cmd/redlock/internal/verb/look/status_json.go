@@ -31,7 +31,7 @@ type nodeReport struct {
 	Fence   int64                `json:"counter,omitempty"`
 	Holders []locks.HolderReport `json:"holders,omitempty"`
 	Waiting int                  `json:"waiting"`
-	Outcome string               `json:"outcome,omitempty"` // why it has no vote
+	Outcome string               `json:"outcome,omitempty"` // why it cannot vote
 	Error   string               `json:"error,omitempty"`
 }
 

@@ -18,7 +18,7 @@ import (
 // topConfig has the flags of redlock top.
 type topConfig struct {
 	listFlags
-	http  string // an address: a page is served there; "": none
+	http  string // the address at which to serve the page; "": do not
 	token string
 }
 
@@ -44,7 +44,7 @@ func parseTop(args []string) (*topConfig, error) {
 	return cfg, nil
 }
 
-// Top is redlock top, which shows the locks of a set as they change.
+// Top is redlock top: it shows the locks of a set as they change, on a screen, as lines or as a page.
 func Top(c *console.Console, _ string, args []string) (code int, err error) {
 	cfg, err := parseTop(args)
 	if err != nil {
@@ -59,7 +59,7 @@ func Top(c *console.Console, _ string, args []string) (code int, err error) {
 		in, out = nil, nil
 	}
 	notes := newNotes()
-	if out != nil { // a line on stderr would be written across the screen
+	if out != nil { // a message on stderr would be written across the screen
 		defer c.Divert(notes)()
 	}
 	return reach.Look(c, &cfg.Flags, servers, func(ctx context.Context, locker *redlock.Locker) (int, error) {
@@ -79,7 +79,7 @@ func Top(c *console.Console, _ string, args []string) (code int, err error) {
 	})
 }
 
-// screenFiles are the keyboard and the screen; nil: there is none that can be drawn on.
+// screenFiles returns the keyboard and the screen; nil if there is no terminal that can be drawn on.
 func screenFiles(c *console.Console) (in, out *os.File) {
 	in, isIn := c.Stdin.(*os.File)
 	out, isOut := c.ForPrograms().(*os.File)
@@ -89,10 +89,10 @@ func screenFiles(c *console.Console) (in, out *os.File) {
 	return in, out
 }
 
-// notes are a stderr of which the latest line is shown on the screen.
+// notes is an io.Writer in place of stderr. The screen shows the latest line.
 type notes struct {
 	mu      sync.Mutex
-	changed chan string // the latest line, if nobody has read it
+	changed chan string // holds the latest line until the screen reads it
 }
 
 func newNotes() *notes { return &notes{changed: make(chan string, 1)} }
@@ -105,8 +105,8 @@ func (n *notes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// replace puts a value into a channel of one, in the place of one that nobody has read. One goroutine at a
-// time calls it.
+// replace puts v into a channel of capacity one, and drops a value that was not read. Only one goroutine at a time
+// may call it for a channel.
 func replace[T any](c chan T, v T) {
 	select {
 	case <-c:

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-// topLines is redlock top where there is no screen: it prints a line for whatever has changed.
+// topLines is redlock top without a screen: it prints a line for each change.
 func topLines(ctx context.Context, c *console.Console, looks *looks, every time.Duration) error {
 	var seen topNews
 	for {
@@ -34,14 +34,14 @@ func topLines(ctx context.Context, c *console.Console, looks *looks, every time.
 	}
 }
 
-// A topNews is what the last lines have said.
+// A topNews remembers what the last lines have said.
 type topNews struct {
 	set   string
 	nodes map[string]string
 	locks map[string]string
 }
 
-// lines are what is new in a picture.
+// lines returns what is new in a picture.
 func (t *topNews) lines(p *screen.Picture, found []*redlock.Status) (lines []string) {
 	if set := screen.Set(p.Members); set != t.set {
 		t.set = set
@@ -63,7 +63,7 @@ func (t *topNews) lines(p *screen.Picture, found []*redlock.Status) (lines []str
 	}
 	t.nodes = nodes
 
-	shown := make(map[string]bool) // the others are folders of what is shown
+	shown := make(map[string]bool) // the other names are folders above these
 	for _, r := range p.Rows {
 		for _, name := range r.Names {
 			shown[name] = true
@@ -84,7 +84,7 @@ func (t *topNews) lines(p *screen.Picture, found []*redlock.Status) (lines []str
 		switch {
 		case now[name] != "":
 		case listed < p.Members.Quorum:
-			now[name] = t.locks[name] // it may be there
+			now[name] = t.locks[name] // it may still be there
 		default:
 			lines = append(lines, fmt.Sprintf("%q: %v", name, redlock.StateFree))
 		}

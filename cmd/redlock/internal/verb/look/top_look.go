@@ -14,17 +14,17 @@ import (
 	"github.com/quorumlock/redlock/internal/listing"
 )
 
-// measurements is how often a node is asked for its time in one look.
+// measurements is how often one look asks each node for its time.
 const measurements = 3
 
-// looks are looks at all locks and nodes, one after another.
+// looks makes pictures of all locks and nodes, one after another.
 type looks struct {
 	locker  *redlock.Locker
 	servers []*redis.Options
 	cfg     *listFlags
-	clients map[string]*redis.Client // by node: they measure it
+	clients map[string]*redis.Client // by node, for its Pace
 
-	holding map[string]bool // what was held at the last look; nil: not known
+	holding map[string]bool // what was held at the last look; nil: unknown
 	at      time.Time
 }
 
@@ -38,13 +38,13 @@ func (l *looks) close() {
 	}
 }
 
-// picture is the next look. It fails only if ctx ends.
+// picture takes the next look. It fails only if ctx ends.
 func (l *looks) picture(ctx context.Context) (*screen.Picture, error) {
 	p, _, err := l.next(ctx)
 	return p, err
 }
 
-// next is picture, and the list that it shows.
+// next is picture, and also returns the list behind it.
 func (l *looks) next(ctx context.Context) (*screen.Picture, *peek.List, error) {
 	list, err := peek.Locks(ctx, l.locker, l.servers, l.cfg.query(), l.cfg.all)
 	if err != nil {
@@ -66,7 +66,7 @@ func (l *looks) next(ctx context.Context) (*screen.Picture, *peek.List, error) {
 	return p, list, context.Cause(ctx)
 }
 
-// count counts the locks that changed hands since the last look. It needs a quorum at both.
+// count counts the locks that changed hands since the last look. Both looks must have listed a quorum.
 func (l *looks) count(list *peek.List, p *screen.Picture) {
 	var now map[string]bool
 	if _, listed := p.Votes(); listed >= p.Members.Quorum {
@@ -78,7 +78,7 @@ func (l *looks) count(list *peek.List, p *screen.Picture) {
 	l.holding, l.at = now, p.At
 }
 
-// measure measures the nodes that have answered, all at once.
+// measure measures all nodes that have answered, at once.
 func (l *looks) measure(ctx context.Context, list *peek.List, nodes []screen.Node) {
 	ctx, cancel := context.WithTimeout(ctx, peek.Patience)
 	defer cancel()

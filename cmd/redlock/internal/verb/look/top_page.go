@@ -14,7 +14,7 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-// checkHTTP refuses an address that others can reach, unless there is a token.
+// checkHTTP rejects an address that other hosts can reach, unless there is a token.
 func checkHTTP(address, token string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -27,7 +27,7 @@ func checkHTTP(address, token string) error {
 	return nil
 }
 
-// topPage is redlock top --http. It prints where the page is, and serves it until ctx ends.
+// topPage is redlock top --http. It prints the page's address, and serves the page until ctx ends.
 func topPage(ctx context.Context, c *console.Console, looks *looks, cfg *topConfig) error {
 	listener, err := net.Listen("tcp", cfg.http)
 	if err != nil {
@@ -60,7 +60,7 @@ func topPage(ctx context.Context, c *console.Console, looks *looks, cfg *topConf
 	}
 }
 
-// viewOf is a picture for the page.
+// viewOf converts a picture for the page.
 func viewOf(p *screen.Picture, order string) *page.View {
 	v := &page.View{Time: p.At, Set: screen.Set(p.Members), Summary: p.Summary(), Order: order, Nodes: screen.NodeTable(p)[1:], Locks: []page.Lock{}}
 	for _, r := range p.Rows {

@@ -16,8 +16,8 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 )
 
-// A liveScreen is redlock top in a terminal. The nodes are asked in goroutines of their own: however slow
-// they are, keys have their effect at once.
+// A liveScreen is redlock top in a terminal. Goroutines of their own ask the nodes, so a key has its effect at once
+// however slow the nodes are.
 type liveScreen struct {
 	in, out *os.File
 	order   string
@@ -27,17 +27,17 @@ type liveScreen struct {
 	inspect func(ctx context.Context, name string) (*redlock.Status, error)
 }
 
-// An answer is what the nodes say of one lock.
+// An answer is the status of one lock.
 type answer struct {
 	status *redlock.Status
 	at     time.Time
 	err    error
 }
 
-// run draws until q is pressed or ctx ends. It gives the terminal back in any case.
+// run draws until the user presses q or ctx ends. It restores the terminal in any case.
 func (s *liveScreen) run(ctx context.Context) error {
 	var asking sync.WaitGroup
-	defer asking.Wait() // after the terminal was given back
+	defer asking.Wait() // after the terminal was restored
 	full, err := term.OpenFull(s.in, s.out)
 	if err != nil {
 		return exit.Fail(exit.CannotWrite, "redlock top | cat prints what changes, line by line", "the terminal cannot be used: %v", err)
@@ -47,7 +47,7 @@ func (s *liveScreen) run(ctx context.Context) error {
 	defer cancel()
 
 	pictures, answers := make(chan *screen.Picture), make(chan answer)
-	open := make(chan string, 1) // the lock that is looked into
+	open := make(chan string, 1) // the lock whose details are shown
 	keys := make(chan screen.Key)
 	panics := make(chan string)
 	ask := func(ask func()) {
@@ -111,7 +111,7 @@ func (s *liveScreen) run(ctx context.Context) error {
 	}
 }
 
-// askForAll looks at all locks again and again.
+// askForAll takes pictures until ctx ends.
 func (s *liveScreen) askForAll(ctx context.Context, to chan<- *screen.Picture) {
 	for {
 		p, err := s.look(ctx)
@@ -125,7 +125,7 @@ func (s *liveScreen) askForAll(ctx context.Context, to chan<- *screen.Picture) {
 	}
 }
 
-// askForOne looks into one lock again and again, if one is looked into.
+// askForOne inspects the lock whose details are shown, if there is one, until ctx ends.
 func (s *liveScreen) askForOne(ctx context.Context, open <-chan string, to chan<- answer) {
 	for name := ""; ; {
 		var again <-chan time.Time
@@ -147,7 +147,7 @@ func (s *liveScreen) askForOne(ctx context.Context, open <-chan string, to chan<
 	}
 }
 
-// send sends, unless ctx ends.
+// send sends v, unless ctx ends first.
 func send[T any](ctx context.Context, to chan<- T, v T) {
 	select {
 	case to <- v:
@@ -155,7 +155,7 @@ func send[T any](ctx context.Context, to chan<- T, v T) {
 	}
 }
 
-// paint is the screen for the terminal as it is now.
+// paint renders the screen for the terminal's present size.
 func paint(state *screen.State, full *term.Full) []string {
 	frame := state.Frame(full.Size())
 	lines := make([]string, len(frame))

@@ -1,3 +1,5 @@
+// Package operate has the verbs with which an operator examines, prepares and changes the nodes of a set: doctor,
+// prepare and members.
 package operate
 
 import (
@@ -16,7 +18,7 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-// Doctor is redlock doctor.
+// Doctor is redlock doctor: it says whether locks can be acquired, and what is wrong with the nodes.
 func Doctor(c *console.Console, _ string, args []string) (code int, err error) {
 	cfg := reach.Defaults
 	voteless, asJSON := false, false
@@ -63,7 +65,7 @@ func Doctor(c *console.Console, _ string, args []string) (code int, err error) {
 	return code, nil
 }
 
-// printExamination prints the answer, and then what was found.
+// printExamination prints the answer, and then the findings.
 func printExamination(c *console.Console, x *examination, can *verdict, found []finding, must int) {
 	line := func(format string, args ...any) { fmt.Fprintln(c.Stdout, printable.Text(fmt.Sprintf(format, args...))) }
 	line("%s", can.text)
@@ -98,7 +100,7 @@ func printExamination(c *console.Console, x *examination, can *verdict, found []
 	}
 }
 
-// inSet says to which set the nodes belong, if they belong to one, and how long a lock there may live.
+// inSet describes the set of the nodes, if they belong to one: its members, and how long a lock may live.
 func (x *examination) inSet() []string {
 	d := x.set.Set
 	if d == nil {
@@ -107,7 +109,7 @@ func (x *examination) inSet() []string {
 	return []string{fmt.Sprintf("set %s, epoch %d: %s, quorum %d, longest TTL %v", d.Set, d.Epoch, phrase.Count(len(d.Members), "member"), d.Needs(), printable.Duration(x.longest()))}
 }
 
-// kinds says which servers the nodes are.
+// kinds says what servers the nodes are, and their versions.
 func kinds(patients []*patient) (lines []string) {
 	names := make(map[string][]string)
 	for _, p := range patients {

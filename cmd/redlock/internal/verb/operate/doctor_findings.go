@@ -25,9 +25,9 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A finding is something that is wrong with nodes, or may be.
+// A finding is something that is wrong, or may be, with one node, with several, or with the set.
 type finding struct {
-	must  bool // it has to change; false: it may be intended
+	must  bool // it has to change; false: the operator may intend it
 	nodes []string
 	what  string
 	todo  string
@@ -37,9 +37,9 @@ type finding struct {
 type diagnosis struct {
 	*examination
 	cfg          *reach.Flags
-	ttl, timeout time.Duration // the clients' TTL, and how long a node has to answer
+	ttl, timeout time.Duration // of the clients: --ttl, and NodeTimeout at that TTL
 	quarantine   bool
-	clocks       []time.Duration // of the members
+	clocks       []time.Duration // of the members, sorted
 	all          []finding
 }
 
@@ -47,7 +47,7 @@ func (d *diagnosis) must(p *patient, what, todo string) {
 	d.all = append(d.all, finding{true, []string{p.name}, what, todo})
 }
 
-// bars is must, of what takes the node's vote away.
+// bars is must for a finding that makes the node's vote worthless.
 func (d *diagnosis) bars(p *patient, what, todo string) {
 	p.barred = cmp.Or(p.barred, what)
 	d.must(p, what, todo)
@@ -57,7 +57,7 @@ func (d *diagnosis) think(p *patient, what, todo string) {
 	d.all = append(d.all, finding{false, []string{p.name}, what, todo})
 }
 
-// findings judges the answers of the nodes.
+// findings judges what the nodes have answered.
 func findings(x *examination, cfg *reach.Flags, quarantine bool) []finding {
 	d := &diagnosis{examination: x, cfg: cfg, ttl: cfg.TTL, timeout: reach.NodeTimeout(cfg.TTL), quarantine: quarantine}
 	for _, p := range x.members() {
@@ -96,7 +96,7 @@ func findings(x *examination, cfg *reach.Flags, quarantine bool) []finding {
 	return d.all
 }
 
-// unanswered says how a node does not answer.
+// unanswered says in which way a node does not answer.
 func unanswered(err error) string {
 	var op *net.OpError
 	switch {
@@ -106,13 +106,13 @@ func unanswered(err error) string {
 		return fmt.Sprintf("it does not answer: %s: %v", op.Op, op.Err)
 	case facts.Code(err.Error()) == strings.ToUpper(facts.Code(err.Error())): // the server's own words
 		return "it refuses to answer: " + err.Error()
-	case strings.HasPrefix(err.Error(), "it "): // an explanation (facts.Trouble)
+	case strings.HasPrefix(err.Error(), "it "): // facts.Trouble has explained it
 		return err.Error()
 	}
 	return "it does not answer: " + err.Error()
 }
 
-// votes says why a node has no vote that answers.
+// votes says why a node answers and cannot vote.
 func (d *diagnosis) votes(p *patient) {
 	switch e := p.vote; {
 	case e == nil || p.barred != "" || !p.member:
@@ -127,7 +127,7 @@ func (d *diagnosis) votes(p *patient) {
 	}
 }
 
-// settings says where the set and what this program was given do not go together.
+// settings compares the settings of the set with those that this program was given.
 func (d *diagnosis) settings() {
 	set := d.set.Set
 	if set == nil {
@@ -168,7 +168,7 @@ func (d *diagnosis) settings() {
 	}
 }
 
-// setOf is the set of the nodes; its description is nil if they keep none, or are not of one set.
+// setOf returns the set of the nodes. Its description is nil if no majority of them keeps one.
 func setOf(patients []*patient) *peek.View {
 	set := &peek.View{Given: keepings(patients)}
 	var servers []*redis.Options
@@ -183,7 +183,7 @@ func setOf(patients []*patient) *peek.View {
 	return set
 }
 
-// keepings are what the nodes keep.
+// keepings returns what the nodes keep.
 func keepings(patients []*patient) (all []peek.Node) {
 	for _, p := range patients {
 		k := p.keeping
@@ -193,7 +193,7 @@ func keepings(patients []*patient) (all []peek.Node) {
 	return all
 }
 
-// membership: the nodes that are given should be the members of one set.
+// membership checks that the given nodes are the members of one set.
 func (d *diagnosis) membership() {
 	set := d.set
 	known := d.described()
@@ -234,8 +234,8 @@ func (d *diagnosis) membership() {
 	}
 }
 
-// contradicted reports whether so many of the given nodes have said something else that this cannot be the set of
-// a majority of them, even if all that do not answer belong to it.
+// contradicted reports whether so many given nodes say something else that a majority of them cannot belong to this
+// set, even if all do that did not answer.
 func (d *diagnosis) contradicted(by *wire.Description) bool {
 	others := 0
 	for _, k := range d.set.Given {
@@ -246,7 +246,7 @@ func (d *diagnosis) contradicted(by *wire.Description) bool {
 	return 2*(len(d.set.Given)-others) <= len(d.set.Given)
 }
 
-// independence: a vote must be the node's own.
+// independence checks that a node's vote is its own.
 func (d *diagnosis) independence(p *patient) {
 	if p.info.Replica() {
 		d.bars(p, "it is a replica of "+p.info.Master()+", which may grant a lock that its master does not know of", "name its master, or make it independent: "+p.at()+" replicaof no one")
@@ -256,7 +256,7 @@ func (d *diagnosis) independence(p *patient) {
 	}
 }
 
-// persistence: a node must keep what it has granted.
+// persistence checks that a node keeps what it has granted.
 func (d *diagnosis) persistence(p *patient) {
 	if p.info.Evicts() {
 		policy, todo := p.info["maxmemory_policy"], p.at()+" config set maxmemory-policy noeviction, and in its redis.conf"
@@ -275,7 +275,7 @@ func (d *diagnosis) persistence(p *patient) {
 	}
 }
 
-// version: scripts must stay in one process.
+// version checks that scripts stay in one process.
 func (d *diagnosis) version(p *patient) {
 	if why, todo := p.info.Unsupported(); why != "" {
 		d.bars(p, "it is "+p.info.Server()+", "+why, todo)
@@ -284,7 +284,7 @@ func (d *diagnosis) version(p *patient) {
 	}
 }
 
-// clock: the nodes must agree about the time, and number locks by it.
+// clock checks a node's time, by which it numbers locks, against that of the others.
 func (d *diagnosis) clock(p *patient) {
 	if apart := p.Clock - d.middle(); d.agree() && apart.Abs() > maxApart+p.Fastest {
 		d.must(p, fmt.Sprintf("its clock is %v %s the others'", apart.Abs().Round(time.Millisecond), ahead(apart)), "synchronize the clocks of all nodes by NTP, with slewing and not stepping")
@@ -296,10 +296,10 @@ func (d *diagnosis) clock(p *patient) {
 	}
 }
 
-// maxApart is how far the clocks of two nodes may be apart before it is a finding.
+// maxApart is how far apart two clocks may be without a finding.
 const maxApart = 500 * time.Millisecond
 
-// middle is the lower median of the clocks, as the library has it.
+// middle is the lower median of the clocks, as in the library.
 func (d *diagnosis) middle() time.Duration {
 	if len(d.clocks) == 0 {
 		return 0
@@ -307,7 +307,7 @@ func (d *diagnosis) middle() time.Duration {
 	return d.clocks[(len(d.clocks)-1)/2]
 }
 
-// agree reports whether a majority of the clocks agrees, so that one that differs is the wrong one.
+// agree reports whether a majority of the clocks is near the median, so that a clock far from it is the wrong one.
 func (d *diagnosis) agree() bool {
 	near := 0
 	for _, clock := range d.clocks {
@@ -318,7 +318,7 @@ func (d *diagnosis) agree() bool {
 	return 2*near > len(d.clocks)
 }
 
-// apart: where no majority of the clocks agrees, nobody can say which of them is wrong.
+// apart reports clocks of which no majority agrees: nobody can say which of them are wrong.
 func (d *diagnosis) apart() {
 	if len(d.clocks) < 2 || d.agree() {
 		return
@@ -332,7 +332,7 @@ func (d *diagnosis) apart() {
 	d.all = append(d.all, finding{true, names, fmt.Sprintf("their clocks are up to %v apart, and no majority of them agrees", (d.clocks[len(d.clocks)-1] - d.clocks[0]).Round(time.Millisecond)), "synchronize the clocks of all nodes by NTP, with slewing and not stepping"})
 }
 
-// speed: a node must answer in time.
+// speed checks that a node answers in time.
 func (d *diagnosis) speed(p *patient) {
 	switch {
 	case p.RoundTrip > d.timeout:
@@ -342,7 +342,7 @@ func (d *diagnosis) speed(p *patient) {
 	}
 }
 
-// refusals are what the node does not allow.
+// refusals reports what the node does not allow.
 func (d *diagnosis) refusals(p *patient) {
 	if err := p.info.Lacks(); err != nil {
 		d.bars(p, facts.Explain(err).Error(), remedyFor(err))
@@ -355,7 +355,7 @@ func (d *diagnosis) refusals(p *patient) {
 	}
 }
 
-// together judges the nodes that count, as a set.
+// together judges the nodes that count as a whole.
 func (d *diagnosis) together() {
 	var names []string
 	hosts := make(map[string][]string)

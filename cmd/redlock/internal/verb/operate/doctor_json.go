@@ -12,11 +12,11 @@ import (
 type doctorReport struct {
 	OK       bool            `json:"ok"`       // locks can be acquired, and nothing has to change
 	Can      bool            `json:"can_lock"` // locks can be acquired
-	Answer   string          `json:"answer"`   // the same, and why
+	Answer   string          `json:"answer"`   // can_lock in words, and why
 	Remedy   string          `json:"remedy,omitempty"`
 	Votes    int             `json:"votes"`
 	Quorum   int             `json:"quorum"`
-	VotesAt  *time.Time      `json:"votes_at,omitempty"` // when enough nodes vote, if nobody does anything
+	VotesAt  *time.Time      `json:"votes_at,omitempty"` // when enough nodes vote by themselves
 	Nodes    []nodeExamined  `json:"nodes"`
 	Findings []findingReport `json:"findings"`
 	Set      string          `json:"set,omitempty"`

@@ -19,18 +19,18 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// An examination is what doctor knows of a set: of the nodes that were given, and of the members that were not.
+// An examination is what doctor knows of the given nodes, and of the members that were not given.
 type examination struct {
-	patients []*patient // those that were given come first
+	patients []*patient // the given ones come first
 	set      *peek.View
-	need, of int           // how many of the nodes that count must vote, and how many there are
-	ttl      time.Duration // the programs', as the command line has it
-	refused  string        // why a program that starts now gets no Locker; "": it gets one
-	remedy   string        // what to do about that
+	need, of int           // how many votes are a quorum, of how many nodes
+	ttl      time.Duration // of the programs: --ttl
+	refused  string        // why a program that starts now gets no Locker; "": it would get one
+	remedy   string        // what to do about refused
 }
 
-// examineSet examines the nodes that were given and the other members of their set. A member that was not given
-// is dialled only if a majority of the given nodes names it: until then an address is one node's word.
+// examineSet examines the given nodes, and the other members of their set. It dials a member that was not given only
+// if a majority of the given nodes names it: until then, the address is the word of one node.
 func examineSet(servers []*redis.Options, cfg *reach.Flags, quarantine bool) *examination {
 	x := &examination{patients: examineAll(servers), ttl: cfg.TTL}
 	for _, p := range x.patients {
@@ -47,8 +47,8 @@ func examineSet(servers []*redis.Options, cfg *reach.Flags, quarantine bool) *ex
 	return x
 }
 
-// count finds the nodes that count. Without a description those are the given ones, as they are for the first
-// program that locks.
+// count finds the nodes that count: the members, or without a description the given nodes, as for the first program
+// that locks.
 func (x *examination) count() {
 	d := x.described()
 	if d == nil {
@@ -67,8 +67,8 @@ func (x *examination) count() {
 	}
 }
 
-// described is the description by which the nodes count; nil: none. If too few of the given nodes answer to say
-// which set it is, it is the one that those name that do, as long as all its members were given.
+// described returns the description by which nodes count, or nil. If too few given nodes answer to tell their set, it
+// is the one that those name that do, provided that all its members were given.
 func (x *examination) described() *wire.Description {
 	if x.set.Set != nil {
 		return x.set.Set
@@ -90,7 +90,8 @@ func (x *examination) described() *wire.Description {
 	return found
 }
 
-// patientOf is the member with this address in the description: by its own word, or by the address.
+// patientOf returns the node that is this member: by what it keeps, or else by its address. nil if it was not
+// examined.
 func (x *examination) patientOf(member string) *patient {
 	for _, p := range x.patients {
 		if t := p.keeping.Told; t.Description != nil && t.Self == member && (x.set.Set == nil || t.Set == x.set.Set.Set) {
@@ -105,18 +106,18 @@ func (x *examination) patientOf(member string) *patient {
 	return nil
 }
 
-// longest is how long a lock on the nodes may live unless it is extended.
+// longest is how long a lock may live unless it is extended.
 func (x *examination) longest() time.Duration {
 	return cmp.Or(x.set.Longest(), x.ttl)
 }
 
-// members are the nodes that count.
+// members returns the nodes that count.
 func (x *examination) members() []*patient {
 	return slices.DeleteFunc(slices.Clone(x.patients), func(p *patient) bool { return !p.member })
 }
 
-// ask finds out which members have a vote, as a Locker does that joins them. Nodes of which none has a marker are
-// not joined: their quarantine has not begun, and redlock prepare --fresh must find them as they are.
+// ask finds out which members can vote, through a Locker, which joins them. If no member has a marker, it does not:
+// their quarantine has not begun, and redlock prepare --fresh must find them untouched.
 func (x *examination) ask(cfg *reach.Flags, quarantine bool) {
 	marked := false
 	for _, p := range x.members() {
@@ -142,7 +143,7 @@ func (x *examination) ask(cfg *reach.Flags, quarantine bool) {
 	locker, err := x.open(opts)
 	if err != nil {
 		x.refused = phrase.Plain(err)
-		if locker, err = x.open(opts); err != nil { // without those that it refuses
+		if locker, err = x.open(opts); err != nil { // now without the nodes that were refused
 			return
 		}
 	}
@@ -163,8 +164,8 @@ func (x *examination) ask(cfg *reach.Flags, quarantine bool) {
 	}
 }
 
-// open opens a Locker over the members, except those that must not vote: of these it is told by the error of the
-// first try.
+// open opens a Locker over the members that may vote. Its error names those that must not: open notes it in their
+// votes, and the next call leaves them out.
 func (x *examination) open(opts *redlock.Options) (*redlock.Locker, error) {
 	var servers []*redis.Options
 	for _, p := range x.members() {
@@ -188,7 +189,7 @@ func (x *examination) patientAt(addr string) *patient {
 	return nil
 }
 
-// nodeErrors are the errors of nodes in an error.
+// nodeErrors returns all errors of nodes within err.
 func nodeErrors(err error) (all []*redlock.NodeError) {
 	var node *redlock.NodeError
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
@@ -201,20 +202,20 @@ func nodeErrors(err error) (all []*redlock.NodeError) {
 	return all
 }
 
-// A verdict answers whether anybody can acquire a lock now.
+// A verdict says whether anybody can acquire a lock now.
 type verdict struct {
 	can   bool
 	votes int
-	until time.Time // when enough nodes vote if nobody does anything; zero: they will not
+	until time.Time // when enough nodes vote by themselves; zero: they will not
 	text  string    // the answer, and why
 	todo  string    // "": nothing
 }
 
-// judge draws the verdict. The findings come first: they say which nodes cannot grant a lock.
+// judge reaches the verdict. findings must have run before: they say which nodes cannot grant a lock.
 func (x *examination) judge(found []finding, now time.Time) *verdict {
 	v := &verdict{}
-	var rests []time.Duration                                  // of those that vote again by themselves
-	reasons, order := make(map[string][]string), []string(nil) // why which nodes do not vote, in the order of the nodes
+	var rests []time.Duration                                  // of the quarantines
+	reasons, order := make(map[string][]string), []string(nil) // nodes by the reason why they do not vote, and the reasons in order of appearance
 	note := func(why, node string) {
 		if reasons[why] == nil {
 			order = append(order, why)
@@ -275,7 +276,7 @@ func (x *examination) begun() bool {
 	return slices.ContainsFunc(x.members(), func(p *patient) bool { return p.keeping.Marked || p.keeping.Told.Description != nil })
 }
 
-// advice is what the findings say about the nodes that do not vote, each remedy once.
+// advice joins the remedies of the findings about nodes that do not vote, each once.
 func (x *examination) advice(found []finding) string {
 	var all []string
 	for _, f := range found {

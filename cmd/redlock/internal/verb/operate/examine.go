@@ -15,29 +15,29 @@ import (
 	lua "github.com/quorumlock/redlock/internal/script"
 )
 
-// A patient is an examined node.
+// A patient is a node that is examined.
 type patient struct {
 	name  string // its address
 	opts  *redis.Options
-	given bool  // it was given; false: it was found as a member of the set
+	given bool  // false: found as a member of the set
 	err   error // it did not answer
 
 	info  facts.Facts
 	fsync string // CONFIG appendfsync; "": it does not say
 	peek.Pace
-	keyError  error     // of the key that was locked and released
-	callError error     // of waking waiting clients
+	keyError  error     // locking and releasing a key of our own failed
+	callError error     // waking waiting clients failed
 	keeping   peek.Node // what it keeps of its set
-	number    int64     // the largest of its fences
+	number    int64     // the largest fence that it has given
 	now       int64     // its time, in microseconds
 
-	// What the judgement is.
+	// The judgement.
 	member bool               // its vote counts
-	vote   *redlock.NodeError // why it has no vote, by the answer to a Locker; nil: it has one, or was not asked
-	barred string             // why it cannot grant a lock, whatever its vote; "": it can
+	vote   *redlock.NodeError // why it cannot vote, as it told a Locker; nil: it can, or was not asked
+	barred string             // why its grants are worthless, even if it votes; "": they are not
 }
 
-// examineAll examines nodes, all at the same time: so it takes as long as the slowest.
+// examineAll examines nodes, all at once.
 func examineAll(servers []*redis.Options) []*patient {
 	patients := make([]*patient, len(servers))
 	var examined sync.WaitGroup
@@ -56,7 +56,7 @@ func examine(o *redis.Options) *patient {
 	ctx, cancel := context.WithTimeout(context.Background(), peek.Checkup)
 	defer cancel()
 	info, err := rdb.Info(ctx).Result()
-	if err = facts.Discreet(err); err != nil && facts.Missing(err.Error()) != "INFO" { // locks need all but that
+	if err = facts.Discreet(err); err != nil && facts.Missing(err.Error()) != "INFO" { // locks need all commands but INFO
 		p.err = facts.Explain(err)
 		return p
 	}
@@ -82,9 +82,8 @@ func examine(o *redis.Options) *patient {
 	return p
 }
 
-// commands locks and releases a key of doctor's own with each command that the scripts of a lock need,
-// and names the one that the server refuses. The fences are left alone: a node whose clock is wrong must
-// not give one.
+// commands is a script that locks and releases a key of doctor's own, by each command that the scripts of a lock
+// need. It names the command that the server rejects. It gives no fence: the node's clock may be wrong.
 const commands = `
 local key = KEYS[1]
 for _, c in ipairs({
@@ -101,7 +100,7 @@ end
 end
 return redis.call('DEL', key)`
 
-// tryCommands gives what the server says if it refuses what every lock needs.
+// tryCommands returns the server's error if it rejects what every lock needs.
 func tryCommands(ctx context.Context, rdb *redis.Client) error {
 	script, key := redis.NewScript(commands), []string{"redlock:doctor"}
 	for _, refused := range []func() error{
@@ -130,7 +129,7 @@ func ahead(d time.Duration) string {
 	return "behind"
 }
 
-// remedyFor says what can be done about an error.
+// remedyFor says what can be done about an error of a node.
 func remedyFor(err error) string {
 	if todo := facts.Todo(err); todo != "" {
 		return todo
@@ -152,7 +151,7 @@ func remedyFor(err error) string {
 	return "does it run, and can it be reached from here? Locks work as long as a majority of the nodes does"
 }
 
-// largest is the largest number on a node; 0: there is none, or it does not say.
+// largest returns the largest fence that a node has given; 0 if it has given none, or does not say.
 func largest(ctx context.Context, rdb *redis.Client) (number int64) {
 	for _, table := range []string{lua.Fences, lua.Belows} {
 		last, err := rdb.ZRevRangeByScoreWithScores(ctx, table, &redis.ZRangeBy{Min: "-inf", Max: "+inf", Count: 1}).Result()

@@ -25,8 +25,8 @@ import (
 type membersConfig struct {
 	reach.Flags
 	json, plan, stopped bool
-	over                bool     // set max-ttl: no lock is held any more that lives for longer
-	yes                 bool     // forget, restore: without a question
+	over                bool     // --locks-over: no lock is held any more that lives longer than the new MaxTTL
+	yes                 bool     // forget, restore: do not ask
 	verb                string   // add, remove, replace, set, forget or restore; "": show
 	args                []string // of the verb
 }
@@ -81,7 +81,7 @@ func parseMembers(args []string) (*membersConfig, error) {
 	return cfg, nil
 }
 
-// Members is redlock members.
+// Members is redlock members: it shows the members of a set, and changes them and its settings.
 func Members(c *console.Console, _ string, args []string) (int, error) {
 	cfg, err := parseMembers(args)
 	if err != nil {
@@ -112,14 +112,14 @@ func Members(c *console.Console, _ string, args []string) (int, error) {
 	return 0, changeMembers(c, cfg, servers, d, steps)
 }
 
-// A step is one change, and what is said of it.
+// A step is one change of the set, with its texts.
 type step struct {
 	redlock.Change
-	what string // what it does
-	done string // how it is already; "": it is not
+	what string // the command in words: "add a:6379"
+	done string // why there is nothing to change; "": there is
 }
 
-// steps are the changes that the command line asks for.
+// steps returns the changes that the command line asks for.
 func (cfg *membersConfig) steps(servers []*redis.Options, d *peek.View) ([]step, error) {
 	switch cfg.verb {
 	case "add":
@@ -155,8 +155,8 @@ func removes(addr string) step {
 	return step{Change: redlock.Change{Remove: addr}, what: "remove " + addr}
 }
 
-// replaces are the two changes of redlock members replace. A member that does not answer goes first: as long
-// as it counts, all others may have to answer.
+// replaces returns the two changes of redlock members replace. A member that does not answer is removed first: while
+// it counts, a change may need all others.
 func (cfg *membersConfig) replaces(servers []*redis.Options, d *peek.View) ([]step, error) {
 	before, err := memberNamed(d, cfg.args[0])
 	if err != nil {
@@ -173,7 +173,7 @@ func (cfg *membersConfig) replaces(servers []*redis.Options, d *peek.View) ([]st
 	case !d.Set.Has(before):
 		return nil, exit.Fail(exit.Usage, "if a replace has ended half-way, after it had removed "+before+": redlock members add "+addr, "%s is no member: the members are %s", before, strings.Join(d.Set.Members, ", "))
 	case d.Set.Has(addr):
-		return []step{removes(before)}, nil // the rest of one that has ended half-way
+		return []step{removes(before)}, nil // an earlier command ended half-way
 	}
 	if k := d.Node(before); k != nil && k.Err != nil {
 		return []step{removes(before), adds(addr, d)}, nil
@@ -181,7 +181,7 @@ func (cfg *membersConfig) replaces(servers []*redis.Options, d *peek.View) ([]st
 	return []step{adds(addr, d), removes(before)}, nil
 }
 
-// sets is the change of redlock members set.
+// sets returns the change of redlock members set.
 func (cfg *membersConfig) sets(d *peek.View) ([]step, error) {
 	what, value := cfg.args[0], cfg.args[1]
 	s := step{what: "set " + what + " " + value}
@@ -230,7 +230,7 @@ func (cfg *membersConfig) sets(d *peek.View) ([]step, error) {
 	return []step{s}, nil
 }
 
-// aNode is a host and a port, or the path of a socket.
+// aNode reports whether text is a host and a port, or the path of a socket.
 func aNode(text string) bool {
 	if strings.HasPrefix(text, "/") {
 		return true
@@ -239,7 +239,7 @@ func aNode(text string) bool {
 	return err == nil && host != "" && port != ""
 }
 
-// memberNamed is the address of a member that was named by it or by a URL, or as it was given.
+// memberNamed returns the address, in the description, of the member that named means: an address or a URL.
 func memberNamed(d *peek.View, named string) (addr string, err error) {
 	if addr = named; strings.Contains(named, "://") {
 		if err := reach.CheckURL("members", named); err != nil {
@@ -256,8 +256,8 @@ func memberNamed(d *peek.View, named string) (addr string, err error) {
 	return addr, nil
 }
 
-// newcomer is the address of a node that is to become a member. Programs reach it with the settings of the
-// first node that they were given, so its URL must not say anything else.
+// newcomer returns the address of a node that is to become a member. Programs reach it with the settings of the first
+// node that they were given, so its URL must not differ from these.
 func newcomer(named string, servers []*redis.Options) (string, error) {
 	if !strings.Contains(named, "://") {
 		if !aNode(named) {
@@ -283,7 +283,7 @@ func newcomer(named string, servers []*redis.Options) (string, error) {
 	return "", exit.Fail(exit.Usage, "set the new server up like the first node; what is left out of its URL is taken from there", "%s has %s than %s, the first node: programs reach a new member with the settings of the first node that they were given", o.Addr, other, first.Addr)
 }
 
-// undescribed says what there is if no description is known, or why none can be changed.
+// undescribed shows nodes without a description, or says why it is unknown or cannot be changed.
 func undescribed(c *console.Console, cfg *membersConfig, d *peek.View) error {
 	keep, silent, why := 0, 0, error(nil)
 	var copies, damaged []string
@@ -315,7 +315,7 @@ func undescribed(c *console.Console, cfg *membersConfig, d *peek.View) error {
 	return showUndescribed(c, cfg, d)
 }
 
-// facing says of each node what it keeps.
+// facing lists what each given node keeps.
 func facing(d *peek.View) string {
 	var each []string
 	for _, k := range d.Given {
@@ -324,7 +324,7 @@ func facing(d *peek.View) string {
 	return strings.Join(each, "; ")
 }
 
-// says says what the node keeps.
+// says describes what a node keeps.
 func says(k *peek.Node) string {
 	switch {
 	case k.Err != nil:
@@ -339,7 +339,7 @@ func says(k *peek.Node) string {
 	return fmt.Sprintf("it keeps epoch %d of the set %s, with the members %s", k.Told.Epoch, k.Told.Set, strings.Join(k.Told.Members, ", "))
 }
 
-// changeMembers carries out the changes, or says what they would do.
+// changeMembers makes the changes, or with --plan says what they would do.
 func changeMembers(c *console.Console, cfg *membersConfig, servers []*redis.Options, d *peek.View, steps []step) error {
 	report := &changeReport{Plan: cfg.plan}
 	if steps[0].done != "" {
@@ -362,7 +362,7 @@ func changeMembers(c *console.Console, cfg *membersConfig, servers []*redis.Opti
 	if err := ableToChange(ctx, locker, steps[0].MaxTTL != nil); err != nil {
 		return err
 	}
-	if len(steps) == 2 && steps[0].Remove != "" { // it would be too late to find out that the other one is unfit
+	if len(steps) == 2 && steps[0].Remove != "" { // find out now whether the new node is fit: after the removal is too late
 		if _, err := locker.PlanChange(ctx, steps[1].Change, nil); err != nil && !errors.Is(err, redlock.ErrNoQuorum) {
 			return notChanged(ctx, cfg, err)
 		}
@@ -399,7 +399,7 @@ func changeMembers(c *console.Console, cfg *membersConfig, servers []*redis.Opti
 	return nil
 }
 
-// operator is a Locker for a change. What happens to the nodes is in what the change says.
+// operator opens the Locker for a change. It has no hooks: the change itself reports what happens.
 func operator(cfg *membersConfig, servers []*redis.Options, d *peek.View) (*redlock.Locker, error) {
 	opts := cfg.LookOptions(d)
 	opts.Separator = "" // that of the set
@@ -410,7 +410,7 @@ func operator(cfg *membersConfig, servers []*redis.Options, d *peek.View) (*redl
 	return locker, nil
 }
 
-// notChanged says why a change was not made.
+// notChanged says why a change was not made, and whether it can be tried again.
 func notChanged(ctx context.Context, cfg *membersConfig, err error) error {
 	again := "redlock members shows what the set is now. Give the same command again: it goes on where this one has ended"
 	var by proc.Interrupted

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// waits is what a change waits for.
+// waits says what a change waits for, and for how long at most.
 func waits(what string, most time.Duration) string {
 	if most > 0 {
 		return fmt.Sprintf("waits for %s: up to %v", what, phrase.Tenths(most))
@@ -25,7 +25,7 @@ func waits(what string, most time.Duration) string {
 	return "waits for " + what
 }
 
-// unchanged is the end of a change that is not needed.
+// unchanged reports that a change is not needed.
 func unchanged(c *console.Console, cfg *membersConfig, report *changeReport, d *peek.View, why string) error {
 	if !cfg.json {
 		c.Result("%s: nothing to change", why)
@@ -35,12 +35,12 @@ func unchanged(c *console.Console, cfg *membersConfig, report *changeReport, d *
 	return c.PrintJSON(report)
 }
 
-// membersIn is a description as the library gives it.
+// membersIn converts a description to the library's Members.
 func membersIn(d *wire.Description) redlock.Members {
 	return redlock.Members{Set: d.Set, Epoch: d.Epoch, Nodes: d.Members, Quorum: d.Needs(), Separator: d.Separator, MaxTTL: wire.Milliseconds(d.MaxTTL), LongerTTL: wire.Milliseconds(d.Other), Since: time.UnixMilli(d.Since)}
 }
 
-// planned is what a change makes of a set that was planned itself.
+// planned returns the set after a change, where the set before is only planned itself.
 func planned(m redlock.Members, c redlock.Change) redlock.Members {
 	majority := m.Quorum == len(m.Nodes)/2+1
 	m.Epoch++
@@ -54,8 +54,8 @@ func planned(m redlock.Members, c redlock.Change) redlock.Members {
 	return m
 }
 
-// ableToChange returns an error if too few members vote, so that a change could not come into force. For a change of
-// the longest TTL (bound) members in quarantine are enough: a shorter one may be what ends that.
+// ableToChange returns an error if too few members vote for a change to take effect. For a change of MaxTTL (bound),
+// members in quarantine are enough: a shorter MaxTTL may be what ends the quarantine.
 func ableToChange(ctx context.Context, locker *redlock.Locker, bound bool) error {
 	absent, m := explain.Absent(peek.Status(ctx, locker)), locker.Members()
 	if bound {
@@ -67,7 +67,7 @@ func ableToChange(ctx context.Context, locker *redlock.Locker, bound bool) error
 	return nil
 }
 
-// cautions are what an operator may want to know before a change.
+// cautions tells the operator what to know before the change.
 func cautions(c *console.Console, cfg *membersConfig, d *peek.View, steps []step) {
 	for _, s := range steps {
 		if s.MaxTTL != nil && s.MaxTTL.Milliseconds() < d.Set.MaxTTL {
@@ -84,7 +84,7 @@ func local(addr string) bool {
 	return strings.HasPrefix(addr, "/") || strings.HasPrefix(addr, "localhost:") || strings.HasPrefix(addr, "127.") || strings.HasPrefix(addr, "[::1]:")
 }
 
-// tellChange says what a change has done, or would do.
+// tellChange says what a change has done, or with --plan would do.
 func tellChange(c *console.Console, cfg *membersConfig, s step, before, after redlock.Members, report *changeReport) {
 	if !cfg.plan {
 		c.Result("%s: %s", s.what, inWords(after))
@@ -116,7 +116,7 @@ func tellChange(c *console.Console, cfg *membersConfig, s step, before, after re
 	}
 }
 
-// inWords is a set in one line.
+// inWords describes a set in one line.
 func inWords(m redlock.Members) string {
 	text := fmt.Sprintf("epoch %d, %s (%s), quorum %d", m.Epoch, phrase.Count(len(m.Nodes), "member"), strings.Join(m.Nodes, ", "), m.Quorum)
 	if m.Separator != "" {
@@ -128,7 +128,7 @@ func inWords(m redlock.Members) string {
 	return text
 }
 
-// maxTTLInWords is the longest TTL, and the one by which quarantines go.
+// maxTTLInWords describes MaxTTL, and the TTL that bounds quarantines if it differs.
 func maxTTLInWords(m redlock.Members) string {
 	text := fmt.Sprintf("MaxTTL %v", m.MaxTTL)
 	if m.LongerTTL > 0 {

@@ -18,10 +18,10 @@ import (
 	"github.com/quorumlock/redlock/internal/nodeurl"
 )
 
-// A node that was restored from an old snapshot, or is a copy of another server, keeps what the others do not keep,
-// and has no vote. Which of the two is right is the operator's to say: redlock members forget.
+// A node that was restored from an old snapshot, or is a copy of another server, keeps something else than the
+// others, and has no vote. The operator says which of them are right: redlock members forget.
 
-// parseForget reads the arguments of redlock members forget.
+// parseForget checks the arguments of redlock members forget.
 func (cfg *membersConfig) parseForget(f *flags.Set, nodes []string) error {
 	cfg.verb, cfg.args = "forget", nodes
 	switch {
@@ -61,7 +61,7 @@ func forget(c *console.Console, cfg *membersConfig) error {
 		nodes = append(nodes, peek.Client(o))
 	}
 	tell := c.Note
-	if !cfg.yes { // the question is about it
+	if !cfg.yes { // the question refers to it
 		tell = c.Say
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), peek.Patience)
@@ -95,8 +95,8 @@ func forget(c *console.Console, cfg *membersConfig) error {
 	return nil
 }
 
-// forgetful finds a node by its address, or its URL. What a URL leaves out is as for the given node with that address,
-// or for the first one.
+// forgetful finds a node by its address or URL. What a URL leaves out is that of the given node with this address, or
+// of the first given node.
 func forgetful(named string, servers []*redis.Options) (*redis.Options, error) {
 	given := func(addr string) *redis.Options {
 		if i := slices.IndexFunc(servers, func(o *redis.Options) bool { return o.Addr == addr }); i >= 0 {

@@ -14,7 +14,7 @@ type membersReport struct {
 	Quorum    int            `json:"quorum,omitempty"`
 	Separator string         `json:"separator,omitempty"`
 	MaxTTL    int64          `json:"max_ttl_ms,omitempty"`
-	LongerTTL int64          `json:"longer_ttl_ms,omitempty"` // quarantines go by it, while max_ttl_ms changes
+	LongerTTL int64          `json:"longer_ttl_ms,omitempty"` // bounds quarantines while max_ttl_ms changes
 	Members   []memberReport `json:"members,omitempty"`
 	Others    []memberReport `json:"others,omitempty"` // nodes that were given, and are no members
 	Next      *nextReport    `json:"next,omitempty"`   // a change that has begun
@@ -24,8 +24,8 @@ type memberReport struct {
 	Node    string `json:"node"`
 	Given   bool   `json:"given"`
 	Keeps   int64  `json:"keeps"`          // the epoch of the description that it keeps; 0: it keeps none
-	Set     string `json:"set,omitempty"`  // of that, if it is another set
-	Vote    *bool  `json:"vote,omitempty"` // not there: it was not asked
+	Set     string `json:"set,omitempty"`  // of that description, if it is another set
+	Vote    *bool  `json:"vote,omitempty"` // absent: it was not asked
 	Outcome string `json:"outcome,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
@@ -34,17 +34,17 @@ type nextReport struct {
 	Epoch   int64    `json:"epoch"`
 	Members []string `json:"members"`
 	Quorum  int      `json:"quorum"`
-	Taken   int      `json:"taken"` // by so many members
+	Taken   int      `json:"taken"` // how many members have accepted it
 }
 
-// A changeReport is what came of a change as JSON, or what would.
+// A changeReport is the result of a change as JSON, or of its plan.
 type changeReport struct {
 	Changed bool `json:"changed"`
 	Plan    bool `json:"plan,omitempty"`
 	membersReport
 	Waits []waitFor `json:"waits,omitempty"` // of a plan
 
-	these []waitFor // of the step that is planned now
+	these []waitFor // of the step that is being planned
 }
 
 type waitFor struct {
@@ -52,12 +52,12 @@ type waitFor struct {
 	Most int64  `json:"for_ms,omitempty"` // absent: until it happens
 }
 
-// waits is told what a plan would wait for.
+// waits is the callback of a plan: it notes what the change would wait for.
 func (r *changeReport) waits(what string, most time.Duration) {
 	r.these = append(r.these, waitFor{what, most.Milliseconds()})
 }
 
-// of takes in the set.
+// of takes the set into the report.
 func (r *membersReport) of(m redlock.Members) {
 	r.Set, r.Epoch, r.Quorum, r.Separator, r.MaxTTL, r.LongerTTL = m.Set, m.Epoch, m.Quorum, m.Separator, m.MaxTTL.Milliseconds(), m.LongerTTL.Milliseconds()
 	if !m.Since.IsZero() {

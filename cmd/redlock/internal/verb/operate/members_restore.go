@@ -21,10 +21,10 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// If most members of a set that was changed have lost its description, nobody can know which was the last one, and all
-// programs refuse the set. Which nodes it has is the operator's to say: redlock members restore.
+// If most members of a changed set have lost its description, nobody can know which one was the last, and all
+// programs reject the set. The operator says which nodes it has: redlock members restore.
 
-// parseRestore checks the flags of redlock members restore.
+// parseRestore checks the arguments of redlock members restore.
 func (cfg *membersConfig) parseRestore(f *flags.Set, rest []string) error {
 	cfg.verb = "restore"
 	switch {
@@ -36,7 +36,7 @@ func (cfg *membersConfig) parseRestore(f *flags.Set, rest []string) error {
 	return nil
 }
 
-// restore makes a set of the nodes that are given, as an operator says.
+// restore makes a new set of the given nodes, on the operator's word.
 func restore(c *console.Console, cfg *membersConfig) error {
 	if !cfg.yes {
 		if err := c.MayAsk("members restore", "--yes"); err != nil {
@@ -52,7 +52,7 @@ func restore(c *console.Console, cfg *membersConfig) error {
 		return err
 	}
 	tell := c.Note
-	if !cfg.yes { // the question is about it
+	if !cfg.yes { // the question refers to it
 		tell = c.Say
 	}
 	for _, k := range slices.Concat(found, others) {
@@ -71,7 +71,7 @@ func restore(c *console.Console, cfg *membersConfig) error {
 		if !c.Asks(fmt.Sprintf("Locks end, and nobody can lock for %v. Restore? Type yes: ", longest)) {
 			return exit.Fail(exit.Busy, "", "nothing was restored")
 		}
-		// While the operator thought about it, programs may have gone on: a set that was lost need not be lost any more.
+		// Programs may have gone on while the operator thought: the set may not be lost any more.
 		_, again, more, err := restored(servers)
 		if err != nil {
 			return err
@@ -80,13 +80,13 @@ func restore(c *console.Console, cfg *membersConfig) error {
 			return exit.Fail(exit.Busy, "give the same command again, and look at what the nodes keep by now", "the nodes keep something else than was shown, and nothing was restored")
 		}
 	}
-	// A node that keeps something can be taken once. Those come first, in an order that all operators have in common: of two
-	// who restore a set with the same node, and with different new ones, the second one fails before it has made a set.
+	// A node that keeps something can be taken once. These come first, in an order that all operators share: if two
+	// restore a set with the same node and different new ones, the second fails before it has made a set.
 	order := make([]int, len(servers))
 	for i := range order {
 		order[i] = i
 	}
-	rank := func(i int) string { return fmt.Sprint(found[i].Text == "", " ", set.Members[i]) } // false comes before true
+	rank := func(i int) string { return fmt.Sprint(found[i].Text == "", " ", set.Members[i]) } // "false" sorts before "true"
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(rank(i), rank(j)) })
 	for n, i := range order {
 		is, err := restoreAt(servers[i], wire.Told{Self: set.Members[i], Description: set}, found[i].Text)
@@ -113,7 +113,7 @@ func restore(c *console.Console, cfg *membersConfig) error {
 	return nil
 }
 
-// keepers are the nodes' addresses.
+// keepers returns the addresses of the nodes.
 func keepers(nodes []peek.Node) (all []string) {
 	for _, k := range nodes {
 		all = append(all, k.Addr)
@@ -129,8 +129,8 @@ func restoreAt(o *redis.Options, told wire.Told, before string) (bool, error) {
 	return fresh.Restore(ctx, n, told, before)
 }
 
-// restored is the description of a new set of these servers, with the settings of what they keep; what they keep; and what
-// the other members keep of the sets that any of these have belonged to.
+// restored returns the description of a new set of these servers, with the settings of what they keep; what they keep
+// (found); and what the other members keep of all sets to which they have belonged (others).
 func restored(servers []*redis.Options) (set *wire.Description, found, others []peek.Node, err error) {
 	found = peek.Ask(servers, false)
 	for i, k := range found {
@@ -141,7 +141,7 @@ func restored(servers []*redis.Options) (set *wire.Description, found, others []
 			return nil, nil, nil, exit.Fail(exit.Usage, "name each Redis server once", "%s and %s are the same server", found[j].Addr, k.Addr)
 		}
 	}
-	var last *wire.Description // of the set that most of them keep, the last one
+	var last *wire.Description // the last description of the set that most of them keep
 	longest, most := time.Duration(0), 0
 	for i := 0; i < len(found)+len(others); i++ {
 		k := slices.Concat(found, others)[i]
@@ -182,12 +182,13 @@ func restored(servers []*redis.Options) (set *wire.Description, found, others []
 	if last == nil {
 		return nil, nil, nil, exit.Fail(exit.Usage, "the next program that is started makes a set of the nodes that it is given, and redlock prepare --max-ttl does that, too; one that has a copy of another server's data is made to forget it with redlock members forget", "none of these nodes keeps a description of its own, and there is nothing to restore: %s", strings.Join(keepers(found), ", "))
 	}
-	// Its epoch is another one than that of what it follows: nobody who goes by that counts a node that keeps this.
+	// The epoch differs from that of the last description, so a client that goes by that one counts no node that
+	// keeps this one.
 	set = &wire.Description{Epoch: last.Epoch + 1, Set: wire.SetName(uuid.NewString()), Separator: last.Separator, Quorum: last.Quorum, MaxTTL: longest.Milliseconds(), Since: time.Now().UnixMilli()}
 	for _, k := range found {
 		self := k.Addr
 		if d := k.Told.Description; d != nil && d.Set == last.Set && !k.Copy {
-			self = k.Told.Self // as programs reach it
+			self = k.Told.Self // the address at which programs reach it
 		}
 		set.Members = append(set.Members, self)
 	}
@@ -200,7 +201,7 @@ func restored(servers []*redis.Options) (set *wire.Description, found, others []
 	return set, found, others, nil
 }
 
-// urlsOf are the addresses as a --node takes them.
+// urlsOf returns the addresses as URLs for --node.
 func urlsOf(addresses []string) (urls []string) {
 	for _, a := range addresses {
 		urls = append(urls, "redis://"+a)

@@ -43,7 +43,7 @@ func showMembers(c *console.Console, cfg *membersConfig, servers []*redis.Option
 	if err != nil {
 		return err
 	}
-	if now := peek.Read(servers, false); now.Set != nil { // a member that kept an earlier one has been told by now
+	if now := peek.Read(servers, false); now.Set != nil { // a member that was behind has been told meanwhile
 		now.Complete(servers)
 		d = now
 	}
@@ -76,7 +76,7 @@ func showMembers(c *console.Console, cfg *membersConfig, servers []*redis.Option
 	return printMembers(c, r, d)
 }
 
-// voters are the answers of the members, by the addresses at which they were reached.
+// voters returns the answers of the members by the addresses at which they were reached.
 func voters(cfg *membersConfig, servers []*redis.Options, d *peek.View) (map[string]redlock.NodeStatus, error) {
 	locker, err := operator(cfg, servers, d)
 	if err != nil {
@@ -101,7 +101,7 @@ func memberOf(k *peek.Node, given bool, set *wire.Description) memberReport {
 	return r
 }
 
-// column is what a node keeps, in a table.
+// column describes what a node keeps, for a table.
 func column(k *peek.Node, set *wire.Description) string {
 	switch {
 	case k.Err != nil:
@@ -160,7 +160,7 @@ func printMembers(c *console.Console, r *membersReport, d *peek.View) error {
 	return nil
 }
 
-// nextOf is a change that members have taken and that is not in force; nil: there is none.
+// nextOf returns the change that members have accepted and that is not in force; nil if there is none.
 func nextOf(d *peek.View) (next *nextReport) {
 	for _, k := range append(slices.Clone(d.Given), d.More...) {
 		switch {

@@ -17,9 +17,9 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// setMaxTTL changes the longest TTL. A shorter one bounds new locks at once. Quarantines go by it when no lock is
-// held any more that lives for longer: that is looked up, declared (--locks-over), or waited for, and a wait that is
-// too long is left to a later command.
+// setMaxTTL changes the longest TTL. A shorter one bounds new locks at once. It bounds quarantines when no lock is
+// held any more that lives longer. setMaxTTL looks whether that is so, is told (--locks-over), or waits for it; a
+// long wait is left to a later command.
 func setMaxTTL(ctx context.Context, c *console.Console, cfg *membersConfig, locker *redlock.Locker, servers []*redis.Options, change redlock.Change) (redlock.Members, error) {
 	m, err := locker.Members(), error(nil)
 	if m.MaxTTL != *change.MaxTTL {
@@ -39,18 +39,18 @@ func setMaxTTL(ctx context.Context, c *console.Console, cfg *membersConfig, lock
 	return locker.Change(ctx, change, tellWaits(c))
 }
 
-// tellWaits is the function to which a change says what it waits for.
+// tellWaits returns the callback with which a change says what it waits for.
 func tellWaits(c *console.Console) func(what string, most time.Duration) {
 	return func(what string, most time.Duration) { c.Note("%s", waits(what, most)) }
 }
 
-// longerOver reports whether no lock is held any more that lives for longer than the set allows, and why not.
+// longerOver reports whether no lock is held any more that lives longer than the set allows, and if not, why.
 //
-// A lock that is held has the votes of a quorum of the members, as they and the quorum are now or were before the last
-// change of them: no other change has come since, since each waits for the locks that were counted before. The members
-// of two descriptions in a row differ by one, so a majority of them now has a node in common with each such quorum.
-// The nodes that are listed here vote, before and after, so what they have forgotten is over; and they keep the present
-// description, so nothing counts here by the one before any more.
+// A lock that is held has the votes of a quorum of the members, as the members and the quorum are now or were before
+// the last change: no other change has come since, because each change waits for the locks that were counted before
+// it. The members of two successive descriptions differ by one, so a majority of the present members has a node in
+// common with each such quorum. The nodes that are listed here vote, before and after, so what they have forgotten is
+// over; and they keep the present description, so no node here counts by an earlier one any more.
 func longerOver(ctx context.Context, locker *redlock.Locker, servers []*redis.Options, m redlock.Members) (over bool, why string) {
 	l, err := peek.Locks(ctx, locker, servers, listing.Query{Pattern: "*"}, true)
 	if err != nil {
@@ -63,7 +63,7 @@ func longerOver(ctx context.Context, locker *redlock.Locker, servers []*redis.Op
 			listed++
 		}
 	}
-	if now := locker.Members(); now.Epoch != m.Epoch { // so what was listed may be of another bound
+	if now := locker.Members(); now.Epoch != m.Epoch { // the locks may have been listed under another bound
 		return false, fmt.Sprintf("the set was changed meanwhile: epoch %d", now.Epoch)
 	}
 	if 2*listed <= len(m.Nodes) {
@@ -72,7 +72,7 @@ func longerOver(ctx context.Context, locker *redlock.Locker, servers []*redis.Op
 	for _, s := range l.Found {
 		longest := time.Duration(0)
 		for _, n := range s.Nodes {
-			if n.Token == "" || wire.Signed(n.Token) { // a lock of another library goes by nothing that the set says
+			if n.Token == "" || wire.Signed(n.Token) { // locks of other libraries do not follow the set
 				longest = max(longest, n.TTL)
 			}
 		}

@@ -22,14 +22,14 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 )
 
-// prepareConfig is what the command line of redlock prepare says.
+// A prepareConfig is the command line of redlock prepare.
 type prepareConfig struct {
 	reach.Flags
 	noWait bool
-	quorum bool // enough nodes for a quorum will do
+	quorum bool // a quorum of votes is enough
 	json   bool
 	fresh  bool     // nobody can hold a lock on these nodes yet
-	reset  []string // the nodes whose fences are ahead of the time
+	reset  []string // --reset-fences: nodes whose fences are ahead of the time
 }
 
 // parsePrepare reads the arguments of redlock prepare.
@@ -68,7 +68,7 @@ func parsePrepare(args []string) (*prepareConfig, error) {
 	return cfg, nil
 }
 
-// Prepare is redlock prepare.
+// Prepare is redlock prepare: it waits until new nodes vote.
 func Prepare(c *console.Console, _ string, args []string) (code int, err error) {
 	cfg, err := parsePrepare(args)
 	if err != nil {
@@ -118,7 +118,7 @@ func Prepare(c *console.Console, _ string, args []string) (code int, err error) 
 		makeSet(c, locker, cfg)
 	}
 
-	// Connecting has written the markers. The rest is waiting.
+	// Connect has written the markers. The rest is waiting.
 	now := votingOf(locker, servers)
 	nodes.Tell("", "")
 	within := ""
@@ -150,11 +150,12 @@ func Prepare(c *console.Console, _ string, args []string) (code int, err error) 
 	return 0, err
 }
 
-// makeSet has a new set made, as the first program would that locks, so that it allows --max-ttl and no other one.
+// makeSet waits until the Locker has made the set, as the first program that locks would, so that the set allows
+// --max-ttl and no other one.
 func makeSet(c *console.Console, locker *redlock.Locker, cfg *prepareConfig) {
 	for begin := time.Now(); locker.Members().Epoch == 0 && time.Since(begin) < peek.Patience; {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		_ = locker.WaitReady(ctx) // which nodes vote, is looked at later
+		_ = locker.WaitReady(ctx) // the votes are counted later
 		cancel()
 	}
 	switch m := locker.Members(); {
@@ -165,7 +166,7 @@ func makeSet(c *console.Console, locker *redlock.Locker, cfg *prepareConfig) {
 	}
 }
 
-// conclude says which nodes vote, and returns an error if the ones that were asked for do not.
+// conclude says which nodes vote, and fails if those do not that the command line asks for.
 func conclude(c *console.Console, cfg *prepareConfig, report *prepareReport, now *voting, within string, say func(format string, args ...any)) error {
 	n := len(now.nodes)
 	switch {
@@ -182,7 +183,7 @@ func conclude(c *console.Console, cfg *prepareConfig, report *prepareReport, now
 	return nil
 }
 
-// strangers returns an error if nodes that were given are not among those that vote together.
+// strangers returns an error if a given node is not a member of the set of the others.
 func strangers(servers []*redis.Options, s *redlock.Status) error {
 	var names []string
 	for _, o := range servers {
@@ -196,11 +197,11 @@ func strangers(servers []*redis.Options, s *redlock.Status) error {
 	return exit.Fail(exit.NoQuorum, "prepare new nodes alone, then make them members, one after another: redlock members add "+names[0], "not prepared: %s %s no member of the set of the others", strings.Join(names, ", "), phrase.Verb(len(names), "is", "are"))
 }
 
-// A voting is which members of the set vote. Without a description those are the nodes that were given.
+// A voting says which members of the set vote; without a description, which of the given nodes.
 type voting struct {
 	nodes  []string
-	need   int                  // how many of them are a quorum
-	absent []*redlock.NodeError // those that have no vote
+	need   int                  // the quorum
+	absent []*redlock.NodeError // those that cannot vote
 }
 
 // votingOf asks the members which of them vote.
@@ -216,10 +217,10 @@ func votingOf(locker *redlock.Locker, servers []*redis.Options) *voting {
 	return v
 }
 
-// grace is how much longer than the longest quarantine prepare waits for nodes if no --timeout says how long.
+// grace is how much longer than the longest quarantine prepare waits without --timeout.
 const grace = 30 * time.Second
 
-// bound is how long prepare waits if no --timeout says it: the quarantines that there are or may come, and the grace.
+// bound is how long prepare waits without --timeout: for the quarantines that there are or may come, and the grace.
 func (v *voting) bound(opts *redlock.Options) time.Duration {
 	longest := reach.Quarantine(opts)
 	for _, e := range v.absent {
@@ -228,12 +229,12 @@ func (v *voting) bound(opts *redlock.Options) time.Duration {
 	return longest + grace
 }
 
-// enough reports whether prepare may end with these votes.
+// enough reports whether these votes are what the command line asks for.
 func (cfg *prepareConfig) enough(v *voting) bool {
 	return len(v.absent) == 0 || cfg.quorum && len(v.nodes)-len(v.absent) >= v.need
 }
 
-// waitForVotes waits until enough nodes vote, or the time is up, and returns which vote then.
+// waitForVotes waits until enough nodes vote, for bound at most, and returns which vote then. A signal is an error.
 func waitForVotes(locker *redlock.Locker, servers []*redis.Options, cfg *prepareConfig, bound time.Duration, signals <-chan os.Signal) (*voting, error) {
 	watched, stop := proc.UntilSignal(signals)
 	defer stop()
@@ -255,7 +256,7 @@ func waitForVotes(locker *redlock.Locker, servers []*redis.Options, cfg *prepare
 			continue
 		case <-ctx.Done():
 		}
-		now = votingOf(locker, servers) // their state may be a second old
+		now = votingOf(locker, servers) // the last state may be a second old
 		var by proc.Interrupted
 		if !cfg.enough(now) && errors.As(context.Cause(watched), &by) {
 			n := len(now.nodes)
@@ -265,7 +266,7 @@ func waitForVotes(locker *redlock.Locker, servers []*redis.Options, cfg *prepare
 	}
 }
 
-// marked is the end of prepare --no-wait.
+// marked concludes prepare --no-wait.
 func marked(report *prepareReport, now *voting, say func(format string, args ...any)) error {
 	n, absent := len(now.nodes), now.absent
 	var unreached []*redlock.NodeError

@@ -17,14 +17,13 @@ import (
 	"github.com/quorumlock/redlock/internal/fresh"
 )
 
-// A node without a marker is new, or has lost its data, and no program can tell which. With
-// --fresh the operator tells: nobody can hold a lock on these nodes yet. So they get markers
-// that count as old, and vote at once.
+// A node without a marker is new or has lost its data, and no program can tell which. With --fresh the operator
+// tells: nobody can hold a lock on these nodes yet. So they get markers that count as old, and vote at once.
 //
-// It is all of them or none. If one node has been used, somebody may hold a lock, and the empty
-// ones may be those that have lost it.
+// It is all nodes or none. If one node has been used, somebody may hold a lock, and the empty nodes may be those that
+// have lost it.
 
-// vouch lets new nodes vote at once, if all of them are new.
+// vouch lets the nodes vote at once if all of them are new.
 func vouch(ctx context.Context, c *console.Console, servers []*redis.Options) error {
 	var nodes []*redis.Client
 	var used []string
@@ -58,7 +57,7 @@ func vouch(ctx context.Context, c *console.Console, servers []*redis.Options) er
 	}
 	c.Say("WARNING: --fresh: %s at once. That is right only if nobody can hold a lock on them yet. Nodes that have lost their data look the same: with --fresh a second process gets a lock that another one still holds", allEmpty(len(nodes)))
 	for _, n := range nodes {
-		// One that a client has come to by now has its marker from that client, and is waited for.
+		// A node that a client has joined meanwhile has that client's marker, and is waited for.
 		if _, err := fresh.SettleUnused(ctx, n); err != nil {
 			return exit.Fail(exit.NoQuorum, remedyFor(err), "%s got no marker: %v", n.Options().Addr, facts.Explain(facts.Discreet(err)))
 		}

@@ -6,7 +6,7 @@ import (
 
 // A prepareReport is the result of redlock prepare as JSON.
 type prepareReport struct {
-	Prepared bool         `json:"prepared"` // what was asked for: all nodes vote, or with --quorum enough of them
+	Prepared bool         `json:"prepared"` // all nodes vote, or with --quorum enough of them
 	Votes    int          `json:"votes"`    // of the members
 	Quorum   int          `json:"quorum"`
 	VotesAt  *time.Time   `json:"votes_at,omitempty"` // --no-wait: when all nodes vote
@@ -16,9 +16,9 @@ type prepareReport struct {
 type nodeVoting struct {
 	Node       string `json:"node"`
 	Vote       bool   `json:"vote"`
-	Quarantine int64  `json:"quarantine_ms,omitempty"` // how much longer it has none
+	Quarantine int64  `json:"quarantine_ms,omitempty"` // until it votes
 	Fences     *int64 `json:"fences_deleted,omitempty"`
-	Outcome    string `json:"outcome,omitempty"` // why it has no vote
+	Outcome    string `json:"outcome,omitempty"` // why it cannot vote
 	Error      string `json:"error,omitempty"`
 }
 

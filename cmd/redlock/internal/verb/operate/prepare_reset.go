@@ -18,20 +18,18 @@ import (
 	lua "github.com/quorumlock/redlock/internal/script"
 )
 
-// A node whose clock was far ahead once has counters that are still ahead, and the grants that
-// it numbers by them do not count until the time has caught up. A reset mends that. It deletes
-// the node's marker, so that the node has no vote until all that it may have granted has ended;
-// then it deletes the counters that no client has accepted as a fence. (A number that was
-// accepted is by then no further ahead of the node's time than the numbers that the node
-// proposes: acquire.go.)
+// A node whose clock was far ahead once has given fences that are still ahead, and its grants do not count until the
+// time has caught up. A reset mends that. It deletes the node's marker, so that the node has no vote until all that
+// it may have granted has ended; then it deletes the fences that no client has accepted. (By then, an accepted fence
+// is no further ahead of the node's time than the fences that the node proposes: acquire.go.)
 
-// A reset is redlock prepare --reset-fences, for some of the nodes.
+// A reset is redlock prepare --reset-fences for some of the nodes.
 type reset struct {
 	nodes []*redis.Client
-	most  time.Duration // how far their clocks may be from the middle
+	most  time.Duration // how far their clocks may be from the median
 }
 
-// newReset finds the nodes with these addresses, or URLs, among all.
+// newReset finds the nodes with these addresses or URLs. The caller closes the reset.
 func newReset(named []string, servers []*redis.Options, o *redlock.Options) (*reset, error) {
 	r := &reset{most: reach.Farthest(o)}
 	for _, name := range named {
@@ -54,8 +52,7 @@ func (r *reset) close() {
 	}
 }
 
-// refuse says why a node cannot be reset: as long as its clock is wrong, its counters would be
-// ahead again.
+// refuse returns an error if a node's clock is still wrong, so that its fences would be ahead again.
 func (r *reset) refuse(servers []*redis.Options) error {
 	clocks, all := make(map[string]time.Duration), []time.Duration(nil)
 	for _, o := range servers {
@@ -78,7 +75,7 @@ func (r *reset) refuse(servers []*redis.Options) error {
 	return nil
 }
 
-// forget deletes the nodes' markers: the next client to connect writes new ones.
+// forget deletes the nodes' markers. The next client to connect writes new ones.
 func (r *reset) forget(ctx context.Context) error {
 	for _, n := range r.nodes {
 		if err := fresh.Unsettle(ctx, n); err != nil {
@@ -88,7 +85,7 @@ func (r *reset) forget(ctx context.Context) error {
 	return nil
 }
 
-// drop deletes the counters that are ahead, and says how many there were. The nodes vote again.
+// drop deletes the fences that are ahead, and reports how many there were. The nodes must vote again.
 func (r *reset) drop(ctx context.Context, report *prepareReport, say func(format string, args ...any)) error {
 	for _, n := range r.nodes {
 		addr := n.Options().Addr

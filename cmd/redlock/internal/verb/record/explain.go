@@ -21,7 +21,7 @@ type explainConfig struct {
 	json   bool
 }
 
-// recordVariable sets --record.
+// recordVariable is the environment variable for --record.
 const recordVariable = "REDLOCK_RECORD"
 
 // parseExplain reads the arguments of redlock explain.
@@ -49,7 +49,7 @@ func parseExplain(args, env []string) (*explainConfig, error) {
 	return cfg, nil
 }
 
-// Explain is redlock explain, which says what happened to a lock.
+// Explain is redlock explain: it says what happened to a lock.
 func Explain(c *console.Console, _ string, args []string) (int, error) {
 	cfg, err := parseExplain(args, c.Env)
 	if err != nil {
@@ -91,8 +91,8 @@ func Explain(c *console.Console, _ string, args []string) (int, error) {
 	return 0, err
 }
 
-// lastOf is the last instant of a millisecond, as times are shown: what began within it is there. The record may end
-// within it.
+// lastOf returns the last instant of a whole millisecond, the unit in which times are shown, so that what began
+// within it is included; or the end of the record, if that is earlier.
 func lastOf(at, end time.Time) time.Time {
 	if last := at.Add(time.Millisecond - time.Microsecond); !at.Equal(at.Truncate(time.Millisecond)) {
 		return at
@@ -102,7 +102,8 @@ func lastOf(at, end time.Time) time.Time {
 	return end
 }
 
-// parseMoment reads an instant in a record, as people write it.
+// parseMoment parses an instant in a record, in the forms that people write. A time without a day is the last one
+// before the end.
 func parseMoment(value string, end time.Time) (time.Time, error) {
 	for _, form := range []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04"} {
 		if at, err := time.ParseInLocation(form, value, time.Local); err == nil {

@@ -30,7 +30,7 @@ type storyHoldReport struct {
 	Fence  int64             `json:"fence,omitempty"`
 	Since  time.Time         `json:"since"`
 	Until  time.Time         `json:"until,omitzero"`
-	Before bool              `json:"before,omitempty"` // it may have begun earlier
+	Before bool              `json:"before,omitempty"` // it was held before the record began to see it
 	Ended  recording.End     `json:"ended,omitempty"`
 	Nodes  []string          `json:"nodes"`
 	Lost   []storyLossReport `json:"lost"`
@@ -50,7 +50,7 @@ type storyWaitReport struct {
 	Until  time.Time `json:"until,omitzero"`
 	Nodes  []string  `json:"nodes"`
 	Got    string    `json:"got,omitempty"`    // the token
-	Unseen bool      `json:"unseen,omitempty"` // the nodes were not seen when it ended: it may have gone on
+	Unseen bool      `json:"unseen,omitempty"` // the nodes were not seen when it ended, so it may have gone on
 }
 
 type storyGapReport struct {

@@ -17,12 +17,11 @@ import (
 	"github.com/quorumlock/redlock/internal/recording"
 )
 
-// mostDrawn is how many holds, waits and silences are in a picture, of each: those around the instant that is asked for,
-// or the last ones.
+// mostDrawn is how many holds, waits and silences a picture has, of each: those nearest to --at, or the last ones.
 const mostDrawn = 500
 
-// drawStory draws the timeline of a story, as the report of redlock chaos has it, into a file. It is judged by
-// those rules that can be judged from outside.
+// drawStory draws the timeline of a story into a file, in the form of the report of redlock chaos. Only the rules of
+// the judge that need no knowledge of the clients apply.
 func drawStory(s *recording.Story, at time.Time, file string) error {
 	h := historyOf(s, at)
 	v := chaos.Judge(h)
@@ -48,10 +47,10 @@ func drawStory(s *recording.Story, at time.Time, file string) error {
 	return out.Close()
 }
 
-// numbered is how the judge names the clients.
+// numbered matches a client as the judge names it.
 var numbered = regexp.MustCompile(`client \d+`)
 
-// near are those of all that are nearest to an instant; zero: the last ones.
+// near returns the mostDrawn elements nearest to an instant; the last ones if at is zero.
 func near[T any](all []T, from func(T) time.Time, at time.Time) []T {
 	last := len(all)
 	if !at.IsZero() {
@@ -61,7 +60,7 @@ func near[T any](all []T, from func(T) time.Time, at time.Time) []T {
 	return all[max(0, last-mostDrawn):last]
 }
 
-// historyOf makes a story a history of the harness: its clients are the owners.
+// historyOf converts a story to a history of the harness. The owners become clients.
 func historyOf(s *recording.Story, at time.Time) *chaos.History {
 	holds := near(s.Holds, func(h *recording.Hold) time.Time { return h.From }, at)
 	waits := near(s.Waits, func(w *recording.Wait) time.Time { return w.Since }, at)
@@ -108,7 +107,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// first puts ends before beginnings of the same instant.
+// first orders events of the same instant: ends come before beginnings.
 func first(k chaos.Kind) int {
 	switch k {
 	case chaos.Release, chaos.Released, chaos.Told, chaos.Denied:
@@ -119,7 +118,7 @@ func first(k chaos.Kind) int {
 	return 2
 }
 
-// histories makes the events of a history.
+// histories builds the events of a history.
 type histories struct {
 	*chaos.History
 	start, end time.Time
@@ -132,7 +131,7 @@ func (b *histories) event(at time.Time, e chaos.Event) {
 	b.Events = append(b.Events, e)
 }
 
-// client is the number of an owner.
+// client returns the number of an owner.
 func (b *histories) client(owner string) int {
 	if b.clients[owner] == 0 {
 		b.Run.Owners = append(b.Run.Owners, owner)
@@ -180,7 +179,7 @@ func (b *histories) hold(name string, h *recording.Hold, w *recording.Wait) {
 	}
 }
 
-// silence is a fault of a node, or of all.
+// silence adds a fault of one node, or of all.
 func (b *histories) silence(s *recording.Story, q recording.Silence) {
 	to := cmp.Or(q.To, b.end)
 	if to.Before(b.start) {

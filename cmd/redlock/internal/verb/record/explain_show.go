@@ -16,10 +16,10 @@ import (
 	"github.com/quorumlock/redlock/internal/recording"
 )
 
-// stamp is an instant for people, to the millisecond.
+// stamp formats an instant, to the millisecond.
 func stamp(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05.000") }
 
-// since is an instant beside one of the same day.
+// since formats an instant without its day if the other one is of the same day.
 func since(at, other time.Time) string {
 	if a, b := at.Local(), other.Local(); a.YearDay() != b.YearDay() || a.Year() != b.Year() {
 		return stamp(at)
@@ -27,7 +27,7 @@ func since(at, other time.Time) string {
 	return at.Local().Format("15:04:05.000")
 }
 
-// howLong is how long something took, to the millisecond.
+// howLong formats a duration, to the millisecond.
 func howLong(d time.Duration) string { return printable.Duration(max(0, d).Round(time.Millisecond)) }
 
 // endings say how a hold ended.
@@ -42,18 +42,18 @@ var endings = map[recording.End]string{
 	recording.EndUnseen:   "not known: too few nodes were seen for longer than its TTL",
 }
 
-// ending says how a hold ended, or that it has not.
+// ending says how a hold ended, or that it did not.
 func ending(h *recording.Hold) string { return cmp.Or(endings[h.How()], "still held") }
 
-// ownerOf is who has a lock.
+// ownerOf names the holder of a lock.
 func ownerOf(h *recording.Hold) string {
 	return cmp.Or(printable.Text(h.By.Owner), explain.Holder(h.Token))
 }
 
-// modeOf is a mode, as a record has it, which anybody may have written.
+// modeOf escapes a mode: anybody may have written the record.
 func modeOf(m redlock.Mode) string { return printable.Text(string(m)) }
 
-// fenceOf is the fence, or that it is not known.
+// fenceOf formats the fence; "-" if it is unknown.
 func fenceOf(h *recording.Hold) string {
 	if h.Fence == 0 {
 		return "-"
@@ -61,7 +61,7 @@ func fenceOf(h *recording.Hold) string {
 	return fmt.Sprint(h.Fence)
 }
 
-// showStory shows all that a record says of a lock.
+// showStory prints all that a record says of a lock.
 func showStory(to io.Writer, s *recording.Story) error {
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%q, recorded from %s to %s on %s\n", s.Name, stamp(s.From), since(s.To, s.From), phrase.Count(len(s.Nodes), "node"))
@@ -83,10 +83,10 @@ func showStory(to io.Writer, s *recording.Story) error {
 	return t.Flush()
 }
 
-// notGot is the end of a wait of which no node knows any more, and which was not followed by a lock.
+// notGot is the end of a wait that no node knows any more and that no lock followed.
 const notGot = "left the queue, or lost its place, without the lock"
 
-// showWaits shows who waited.
+// showWaits prints who waited.
 func showWaits(t io.Writer, s *recording.Story, all []*recording.Wait) {
 	if len(all) > 0 {
 		fmt.Fprintf(t, "\nwaited from\tfor\towner\tknown to\tand then\n")
@@ -105,11 +105,10 @@ func showWaits(t io.Writer, s *recording.Story, all []*recording.Wait) {
 	}
 }
 
-// mostGaps is how many times are shown in which something was not seen: the last ones. A node may come and go
-// all the time.
+// mostGaps is how many gaps in the record are shown, the last ones. A node may come and go all the time.
 const mostGaps = 100
 
-// showGaps shows what the record does not have.
+// showGaps prints the gaps: when the recorder did not see a node.
 func showGaps(t io.Writer, s *recording.Story) {
 	if len(s.Silences) > 0 {
 		fmt.Fprintf(t, "\nnot seen\tfrom\tfor\twhy\n")
@@ -142,7 +141,7 @@ func showFences(t io.Writer, s *recording.Story) {
 	}
 }
 
-// showMoment shows what a record says of an instant.
+// showMoment prints what a record says of an instant.
 func showMoment(to io.Writer, s *recording.Story, at time.Time) error {
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	then, status := s.Then(at), s.At(at)

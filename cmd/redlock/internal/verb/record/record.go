@@ -1,3 +1,4 @@
+// Package record has the verbs that record what happens to locks, and explain it afterwards.
 package record
 
 import (
@@ -56,7 +57,7 @@ func parseRecord(args []string) (*recordConfig, error) {
 	return cfg, nil
 }
 
-// bytesOf reads a size.
+// bytesOf parses a size: 500K, 64M, 2G.
 func bytesOf(flag, value string) (int64, error) {
 	number, unit := value, int64(1)
 	for i, suffix := range []string{"K", "M", "G"} {
@@ -74,7 +75,7 @@ func bytesOf(flag, value string) (int64, error) {
 	return n * unit, nil
 }
 
-// Record is redlock record, which writes down what happens to the locks of a set.
+// Record is redlock record: it writes down what happens to the locks of a set.
 func Record(c *console.Console, _ string, args []string) (int, error) {
 	cfg, err := parseRecord(args)
 	if err != nil {
@@ -98,10 +99,10 @@ func Record(c *console.Console, _ string, args []string) (int, error) {
 	})
 }
 
-// askMembers is how often to look whether the set has changed.
+// askMembers is the pause between two checks whether the set has changed.
 const askMembers = 2 * time.Second
 
-// followSet records until ctx ends, or until nothing can be written.
+// followSet records until ctx ends or a write fails. It follows the members of the set.
 func followSet(ctx context.Context, c *console.Console, locker *redlock.Locker, servers []*redis.Options, rec *recording.Recorder) {
 	tick := time.NewTicker(askMembers)
 	defer tick.Stop()

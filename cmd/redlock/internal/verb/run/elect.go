@@ -8,14 +8,14 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// Again is how long redlock elect leaves the lock to other candidates when its command has
-// ended.
+// Again is how long redlock elect leaves the lock to other candidates after its command has ended. Tests make it
+// shorter.
 var Again = time.Second
 
-// Elect is redlock elect: leader election. The command runs whenever the lock is held.
+// Elect is redlock elect, a leader election: the command runs whenever this candidate holds the lock.
 func Elect(c *console.Console, name string, args []string) (int, error) {
 	cfg := newHoldConfig()
-	f := flags.New(name) // without those of how long to wait, and for what kind of lock: there is one leader
+	f := flags.New(name) // no timeout, and no shared lock or slots: there is one leader
 	cfg.AddNames(f)
 	cfg.addCommand(f)
 	if err := cfg.parse(f, args); err != nil {

@@ -15,25 +15,25 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 )
 
-// holdConfig says which command runs under which lock: the flags of run and elect.
+// A holdConfig says which command runs under which lock: the flags of run and elect.
 type holdConfig struct {
 	acquire.Config
 	embedded bool // nodes inside this process
 	minHold  time.Duration
 	signal   string // the name of the signal that ends the command when the lock ends
 	sign     syscall.Signal
-	grace    time.Duration // how long after that SIGKILL follows
+	grace    time.Duration // the time from that signal to SIGKILL
 	shell    bool
-	leave    bool     // what the command leaves running goes on, without the lock
-	mayLeave string   // how to ask for that; "": it cannot be asked for
+	leave    bool     // --leave-running: what the command leaves running goes on without the lock
+	mayLeave string   // how a message mentions that flag; "": the verb does not have it
 	argv     []string // the command
-	path     string   // where it is
+	path     string   // the program's file
 }
 
-// leastHold is the least --max-hold. With less, the command would be told to end as it starts.
+// leastHold is the shortest --max-hold. With less, the command would get its signal as it starts.
 const leastHold = 100 * time.Millisecond
 
-// span is the time that a renewal can make the lock last.
+// span is how long one renewal makes the lock last.
 func (c *holdConfig) span() time.Duration {
 	if c.MaxHold > 0 {
 		return min(c.TTL, c.MaxHold)
@@ -41,7 +41,7 @@ func (c *holdConfig) span() time.Duration {
 	return c.TTL
 }
 
-// newHoldConfig has the defaults.
+// newHoldConfig returns the defaults.
 func newHoldConfig() *holdConfig {
 	return &holdConfig{
 		Config: acquire.Config{Flags: reach.Defaults, Busy: exit.Busy, Without: "the command was not started"},
@@ -49,7 +49,7 @@ func newHoldConfig() *holdConfig {
 	}
 }
 
-// addCommand adds the flags that say how the command runs.
+// addCommand adds the flags that say how to run the command.
 func (c *holdConfig) addCommand(to *flags.Set) {
 	to.Toggle("embedded", "", &c.embedded)
 	to.Toggle("shell", "", &c.shell)
@@ -63,7 +63,7 @@ func (c *holdConfig) addCommand(to *flags.Set) {
 	addSpan(to, "lost-grace", &c.grace)
 }
 
-// addSpan adds a flag whose value is a duration that is not negative.
+// addSpan adds a flag for a duration that is not negative.
 func addSpan(to *flags.Set, name string, d *time.Duration) {
 	to.Value(name, "", func(value string) (err error) {
 		if *d, err = flags.Duration("--"+name, value); err == nil && *d < 0 {
@@ -73,12 +73,12 @@ func addSpan(to *flags.Set, name string, d *time.Duration) {
 	})
 }
 
-// parse reads the arguments of a verb that runs a command, and finds the command's program:
-// before the lock, and not after an hour of waiting for it.
+// parse reads the arguments, and finds the command's program: a missing program must fail before the wait for the
+// lock, not after an hour.
 func (c *holdConfig) parse(f *flags.Set, args []string) error {
 	example := "redlock " + f.Name() + " demo -- sh -c 'echo hello'"
 	rest, err := f.Parse(args)
-	// The key stands first; or after some flags, where -- says which argument the command begins with.
+	// The key is the first argument, or follows flags if "--" marks the beginning of the command.
 	named := err == nil && len(c.Keys) == 0 && len(rest) > 0 && f.ArgsLenAtDash() < 0 && (len(rest) == len(args) || slices.Contains(rest, "--"))
 	if named {
 		if err := c.AddKey("the key", rest[0]); err != nil {
@@ -98,7 +98,7 @@ func (c *holdConfig) parse(f *flags.Set, args []string) error {
 	}
 	switch {
 	case named && len(rest) > 0 && f.ArgsLenAtDash() != 0:
-		// A command without a key would have its first word for a key, and run the second one.
+		// If the key was forgotten, the first word of the command would be the key, and the second the program.
 		return exit.Fail(exit.Usage, "for example: "+example, "-- is missing between the key %q and the command %q", c.Keys[0], rest[0])
 	case c.grace > c.TTL/2:
 		return exit.Fail(exit.Usage, "the lock is renewed every third of --ttl, and the command has to end before it does", "--lost-grace %v is more than half of --ttl %v", c.grace, c.TTL)
@@ -110,7 +110,7 @@ func (c *holdConfig) parse(f *flags.Set, args []string) error {
 		return exit.Fail(exit.Usage, "for example: "+example, "the command to run is missing")
 	}
 	if f.Changed("max-hold") {
-		c.grace = min(c.grace, c.MaxHold/2) // the command has the other half
+		c.grace = min(c.grace, c.MaxHold/2) // the other half is the command's
 	}
 	if c.shell {
 		c.argv = []string{"sh", "-c", strings.Join(c.argv, " ")}

@@ -25,8 +25,8 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-// A session is what run and elect need to run a command under a lock: the nodes, and the
-// signals, which are for the command or for redlock.
+// A session is what run and elect need to run a command under a lock: nodes, Locker, and the signals, which go to the
+// command or end redlock.
 type session struct {
 	*console.Console
 	cfg     *holdConfig
@@ -39,7 +39,7 @@ type session struct {
 
 func openSession(c *console.Console, cfg *holdConfig) (*session, error) {
 	s := &session{Console: c, cfg: cfg}
-	servers, stop, err := reach.RealOrEmbedded(c, &cfg.Flags, cfg.embedded, "lock on") // a signal ends it: a file may be a pipe
+	servers, stop, err := reach.RealOrEmbedded(c, &cfg.Flags, cfg.embedded, "lock on") // before CatchSignals: a signal must end the read of a file, which may be a pipe
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func openSession(c *console.Console, cfg *holdConfig) (*session, error) {
 	return s, nil
 }
 
-// await waits for the lock, until --timeout or a signal.
+// await acquires the lock. It waits until --timeout or a signal.
 func (s *session) await() (*hold, error) {
 	lock, err := acquire.Await(s.Console, s.locker, s.nodes, &s.cfg.Config, s.signals)
 	if err != nil {
@@ -74,39 +74,38 @@ func (s *session) await() (*hold, error) {
 	return &hold{session: s, lock: lock, since: time.Now()}, nil
 }
 
-// A hold is a command that runs under a lock.
+// A hold is one run of the command under the lock.
 type hold struct {
 	*session
 	lock  *redlock.Lock
 	since time.Time
-	group *proc.Group // nil: it was not started
+	group *proc.Group // nil: the command was not started
 
-	ended    time.Time        // when it was told to end, because the lock ends; zero: it was not
-	killer   *time.Timer      // from then on
-	hopeless <-chan time.Time // what is left then cannot be ended
-	lost     bool             // another client may have held the lock while it ran
+	ended    time.Time        // when the command got its signal because the lock ends; zero: it did not
+	killer   *time.Timer      // sends SIGKILL after the grace
+	hopeless <-chan time.Time // then, what is left cannot be ended
+	lost     bool             // another client may have held the lock while the command ran
 	told     bool             // a signal ends redlock, and the command with it
-	alone    bool             // nothing of it was left when the lock still was valid
-	left     []string         // what of it could not be ended
+	alone    bool             // all that the command started had ended while the lock was valid
+	left     []string         // the processes that could not be ended
 	refused  bool             // the command cannot be executed
 }
 
-// supervise runs the command to its end, passes signals on to it, and ends it when the
-// lock ends: before that, where it can be foreseen. If the nodes do not answer, or
-// --max-hold is over, no other client gets the lock until its validity ends, and the grace
-// is over by then. If the lock turns out to be lost, another client may hold it during the
-// grace.
+// supervise runs the command to its end, passes signals on to it, and ends it when the lock ends; before that, where
+// the end can be foreseen. If the nodes do not answer, or --max-hold is over, no other client gets the lock until its
+// validity ends, and the grace is over by then. If the lock turns out to be lost, another client may hold it during
+// the grace.
 //
-// What the command has started ends with the lock, too, and so with the command: see proc.Everything. If
-// redlock is killed, or stopped while the validity ends, the keeper does the rest.
+// What the command has started ends with the lock, too, and so with the command: see proc.Everything. If redlock is
+// killed, or stopped while the validity ends, the keeper does the rest.
 func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) {
 	until := h.lock.Until()
-	h.Flush() // what was said so far comes before what the command writes
+	h.Flush() // earlier messages come before the command's output
 	h.group, err = proc.Start(child, until, proc.Terms{Margin: h.margin(), Sign: h.cfg.sign, Grace: h.cfg.grace})
 	if err != nil {
 		return h.notStarted(err)
 	}
-	defer h.group.Close() // that group, whatever h.group is by then
+	defer h.group.Close() // evaluated now: the group that Start returned
 	defer func() {
 		if h.killer != nil {
 			h.killer.Stop()
@@ -115,7 +114,7 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 
 	held := h.lock.Context(context.Background())
 	gone, exited, orphaned := held.Done(), h.group.Exited, h.group.Orphaned
-	var wrapUp <-chan time.Time // what is left of what a finished command has started has had its time
+	var wrapUp <-chan time.Time // the command has finished, and the grace of what it has left running is over
 	alarm := time.NewTimer(h.pause(until))
 	defer alarm.Stop()
 	for {
@@ -134,7 +133,7 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 			case pause > 0:
 				alarm.Reset(pause)
 			case !h.ended.IsZero() || h.endedByKeeper():
-			case exited == nil: // there is no time left for more than a SIGKILL
+			case exited == nil: // the command has ended, and what it left running has no time for more than SIGKILL
 				h.group.Kill()
 			default:
 				h.endEarly()
@@ -177,8 +176,8 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 	}
 }
 
-// endedByKeeper reports whether the keeper has ended the command: redlock was stopped meanwhile. It says
-// so once.
+// endedByKeeper reports whether the keeper has ended the command because redlock was stopped. It tells the user, and
+// returns true, once.
 func (h *hold) endedByKeeper() bool {
 	if !h.group.EndedByKeeper() {
 		return false
@@ -189,39 +188,39 @@ func (h *hold) endedByKeeper() bool {
 	return true
 }
 
-// orphaned says what follows from the end of the keeper, which was killed.
+// orphaned handles the death of the keeper, which somebody has killed.
 func (h *hold) orphaned(running bool) {
 	switch {
 	case !running || !h.ended.IsZero():
 	case proc.Everything:
 		h.Say("warning: the keeper process of %q was killed: the command goes on, and nothing would end it if redlock were killed, too, or stopped", h.lock.Name())
-	default: // redlock would not notice its end
+	default: // without a keeper redlock would not notice the end of the command
 		h.end()
 		h.Say("the keeper process of %q was killed: the command gets SIG%s now and SIGKILL in %v", h.lock.Name(), h.cfg.signal, h.cfg.grace)
 	}
 }
 
-// pause is the time until the command has to be told to end, and at most a sixth of the TTL: then
-// the keeper gets the new deadline, if the lock has been renewed, as it is every third of the TTL.
-// So what the keeper knows is never older than that, and a half of the TTL is left of it.
+// pause is the time until the command has to get its signal, and a sixth of the TTL at most. After each pause the
+// keeper gets the new deadline if the lock was renewed, as it is every third of the TTL. So the keeper's deadline is
+// never older than that, and half of the TTL is left of it.
 func (h *hold) pause(until time.Time) time.Duration {
 	return min(time.Until(until)-h.cfg.grace-h.margin(), h.cfg.span()/6)
 }
 
-// margin is the time that is left for a SIGKILL to take effect.
+// margin is the time that SIGKILL has to take effect.
 func (h *hold) margin() time.Duration { return h.cfg.span() / 20 }
 
-// mortal is how long a process may take to end after a SIGKILL. One that lasts longer waits for a device, or
-// belongs to another user.
+// mortal is how long a process may take to end after SIGKILL. One that takes longer waits for a device, or belongs to
+// another user.
 const mortal = time.Second
 
-// end ends the command, and what it has started, because the lock ends.
+// end ends the command and all that it has started, because the lock ends.
 func (h *hold) end() {
 	h.ended = time.Now()
 	h.endAll()
 }
 
-// endAll ends what the command has started.
+// endAll ends all that the command has started.
 func (h *hold) endAll() {
 	h.group.End(h.cfg.sign)
 	h.killer = time.AfterFunc(h.cfg.grace, h.group.Kill)
@@ -238,7 +237,7 @@ func (h *hold) endEarly() {
 	h.Say("%s: the command gets SIG%s now and SIGKILL in %v, before another client can get the lock", why, h.cfg.signal, h.cfg.grace)
 }
 
-// maxed reports whether it is --max-hold that ends the lock.
+// maxed reports whether --max-hold ends the lock.
 func (h *hold) maxed() bool {
 	return h.cfg.MaxHold > 0 && time.Since(h.since)+h.cfg.grace+h.cfg.span()/10 >= h.cfg.MaxHold
 }
@@ -258,7 +257,7 @@ func (h *hold) run() (code int, err error) {
 	}
 	switch rest := h.cfg.minHold - time.Since(h.since); {
 	case !finished || !errors.Is(released, redlock.ErrLost):
-	case !sure: // in the instant in which the command ended
+	case !sure: // lost in the instant in which the command ended
 		h.lost = true
 		h.Say("the lock %q was lost: %s", name, phrase.Plain(released))
 	case h.cfg.MaxHold != h.cfg.minHold || rest > h.cfg.span()/10:
@@ -281,7 +280,7 @@ func (h *hold) run() (code int, err error) {
 	return h.group.Code(), nil
 }
 
-// claim is what is known of the time in which a command ran that was ended before the lock.
+// claim says whether another client may have held the lock while a command ran that was ended before the lock.
 func (h *hold) claim() string {
 	switch {
 	case !h.alone:
@@ -292,7 +291,7 @@ func (h *hold) claim() string {
 	return "no other client held the lock while the command's process group ran; the command may not have finished its work"
 }
 
-// listed names a few of many.
+// listed names the first few, and counts the others.
 func listed(names []string) string {
 	const most = 5
 	if rest := len(names) - most; rest > 0 {
@@ -301,9 +300,8 @@ func listed(names []string) string {
 	return cmp.Or(printable.Text(strings.Join(names, ", ")), "their names cannot be read")
 }
 
-// variables are what redlock adds to the command's environment. They come last: where a name
-// is there twice, the later one counts, and in a lock within a lock that has to be that of
-// the inner lock.
+// variables are what redlock adds to the command's environment. They come last: of two entries with one name the
+// later one counts, and a lock within a lock needs those of the inner one.
 func variables(lock *redlock.Lock, set redlock.Members) []string {
 	return []string{
 		"REDLOCK_KEY=" + lock.Name(),
@@ -314,10 +312,10 @@ func variables(lock *redlock.Lock, set redlock.Members) []string {
 	}
 }
 
-// linger keeps the lock until --min-hold is over: a machine whose clock is behind may be about to start the
-// same command. A signal ends the wait. The command has finished: what becomes of the lock from now on does
-// not change its status. So linger asks the nodes at first, and returns true unless they have lost the lock,
-// which then was so before the command ended. It returns false, too, if --min-hold is over: the release asks.
+// linger keeps the lock until --min-hold is over: a machine whose clock is behind may be about to start the same
+// command. A signal ends the wait. The command has finished, so its status does not depend on the lock any more:
+// linger extends the lock once, and returns true unless the nodes have lost it, in which case they had lost it before
+// the command ended. It also returns false if --min-hold is over already: the release finds out.
 func (h *hold) linger() (sure bool) {
 	rest := time.NewTimer(h.cfg.minHold - time.Since(h.since))
 	defer rest.Stop()
@@ -326,7 +324,7 @@ func (h *hold) linger() (sure bool) {
 	}
 	until := h.lock.Until()
 	if err := h.lock.Extend(context.Background()); errors.Is(err, redlock.ErrLost) && time.Now().Before(until) {
-		return false // before its time, and so by the word of the nodes
+		return false // before its validity ended: so the nodes have said it
 	}
 	select {
 	case <-rest.C:
@@ -349,7 +347,7 @@ func (h *hold) notStarted(err error) error {
 	return exit.Fail(exit.System, "the system limits processes and memory (ulimit -u, cgroups); the command is not at fault, and was not started", "cannot start the keeper process of %q: %v", h.cfg.Keys[0], err)
 }
 
-// notExecutable says, with the shell's exit codes, why there is nothing to run.
+// notExecutable says, with the shell's exit codes, why the program cannot be executed.
 func notExecutable(name string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return exit.Fail(exit.NotFound, "is it installed, and in PATH? The command and its arguments are separate words: redlock run KEY -- CMD ARG ...",

@@ -1,3 +1,4 @@
+// Package run has the verbs that run a command under a lock: run once, elect whenever it is the leader.
 package run
 
 import (

@@ -1,3 +1,5 @@
+// Package trial has the verbs that try redlock out: bench measures it, demo shows it, and chaos searches it for
+// faults.
 package trial
 
 import (
@@ -25,13 +27,13 @@ type bench struct {
 	*console.Console
 	cfg     *benchConfig
 	servers []*redis.Options
-	locker  *redlock.Locker      // of the callers; its hooks report what happens to the nodes
-	silent  []*redlock.NodeError // the nodes that could not vote when it began
+	locker  *redlock.Locker      // of the callers; its hooks report what happens to nodes
+	silent  []*redlock.NodeError // the nodes that could not vote at the beginning
 	report  benchReport
-	faults  []error // the last error of each measurement that had nothing but failures
+	faults  []error // of each measurement without a success, the last error
 }
 
-// Bench is redlock bench.
+// Bench is redlock bench: it measures locks on the nodes.
 func Bench(c *console.Console, _ string, args []string) (code int, err error) {
 	cfg, err := parseBench(args)
 	if err != nil {
@@ -53,7 +55,7 @@ func Bench(c *console.Console, _ string, args []string) (code int, err error) {
 		cfg.callers, _ = parseCallers(defaultCallers)
 	}
 	locker, nodes, err := reach.Connect(c, servers, &redlock.Options{TTL: cfg.TTL, Prefix: *cfg.Prefix}, func(hooks *redlock.Hooks) {
-		hooks.Unreleased = nil // nothing else uses these locks, and the report counts them
+		hooks.Unreleased = nil // nobody else uses these locks, and the report counts them
 	})
 	if err != nil {
 		return 0, err
@@ -76,8 +78,8 @@ func Bench(c *console.Console, _ string, args []string) (code int, err error) {
 	return b.conclude(ctx)
 }
 
-// awaitVotes waits for the nodes that are in quarantine, for --timeout at most. Nodes that do
-// not answer are measured as they are, as long as the others are a quorum.
+// awaitVotes waits until quarantines are over, for --timeout at most. Nodes that do not answer are measured as they
+// are, provided that the others are a quorum.
 func (b *bench) awaitVotes(ctx context.Context, nodes *reach.Quarantines) error {
 	patience := peek.Checkup
 	if b.cfg.Timeout >= 0 {
@@ -90,7 +92,7 @@ func (b *bench) awaitVotes(ctx context.Context, nodes *reach.Quarantines) error 
 		}
 		rest := time.Duration(0)
 		for _, e := range absent {
-			rest = max(rest, e.TTL) // only a quarantine has one here
+			rest = max(rest, e.TTL) // only a quarantine has a TTL here
 		}
 		b.silent = absent
 		if rest == 0 || b.cfg.Timeout >= 0 && time.Since(begin)+rest > b.cfg.Timeout {
@@ -105,10 +107,9 @@ func (b *bench) awaitVotes(ctx context.Context, nodes *reach.Quarantines) error 
 	}
 }
 
-// connected asks the nodes, and waits for those that are still being connected to. Over a
-// far link that takes some round trips, longer than an answer may take, and a Locker does
-// not wait for the last nodes. It does not wait for a node that has not answered another
-// Locker.
+// connected asks the nodes, and waits for those that are still being connected to: over a far link this takes some
+// round trips, longer than an answer may take, and a Locker does not wait for its last nodes. It does not wait for
+// nodes in b.silent.
 func (b *bench) connected(ctx context.Context, locker *redlock.Locker, patience time.Duration) *redlock.Status {
 	for begin := time.Now(); ; time.Sleep(load.Breather) {
 		status := peek.Status(ctx, locker)
@@ -120,8 +121,8 @@ func (b *bench) connected(ctx context.Context, locker *redlock.Locker, patience 
 	}
 }
 
-// enough returns an error if the nodes without the absent ones are no quorum. Those that are
-// in quarantine have a vote after rest.
+// enough returns an error if the nodes that are not absent are fewer than a quorum. rest is the longest quarantine
+// among the absent.
 func (b *bench) enough(absent []*redlock.NodeError, rest time.Duration) error {
 	n, never := len(b.servers), 0
 	for _, e := range absent {
@@ -142,7 +143,7 @@ func (b *bench) enough(absent []*redlock.NodeError, rest time.Duration) error {
 	return exit.Fail(exit.NoQuorum, hint, "no quorum to measure%s: %s", within, explain.Voteless(absent, n))
 }
 
-// measure does one measurement after the other, and prints each when it is done.
+// measure makes the measurements one after another, and prints each when it is done.
 func (b *bench) measure(ctx context.Context) error {
 	if err := b.show(b.heading()); err != nil {
 		return err
@@ -165,8 +166,7 @@ func (b *bench) measure(ctx context.Context) error {
 	return b.show(b.report.handOverTable())
 }
 
-// show prints a part of the result as text. If it cannot be written any more, the
-// measurements end.
+// show prints a part of the result as text. Its error ends the measurements.
 func (b *bench) show(text string) error {
 	if b.cfg.json || text == "" {
 		return nil

@@ -12,13 +12,13 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 )
 
-// advice says what the figures mean for the settings. It follows the rules of doctor and of
-// docs/operations.md, and is silent where there are no figures.
+// advice says what the figures mean for the settings, by the rules of doctor and of docs/operations.md. Where there
+// are no figures it says nothing.
 func (r *benchReport) advice() (all []string) {
 	if r.Embedded {
 		return []string{"Nothing for your nodes: these are inside this process. Name yours with --node redis://HOST:PORT,..."}
 	}
-	all = []string{} // in JSON, no advice is a list, too
+	all = []string{} // an empty list in JSON, and not null
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if failed := r.failed(); failed > 0 {
 		say("%s above failed: what follows is about the others.", phrase.Counted(failed, "attempt"))
@@ -37,7 +37,7 @@ func (r *benchReport) advice() (all []string) {
 	return all
 }
 
-// failed is how many locks and releases failed.
+// failed counts the locks and releases that failed.
 func (r *benchReport) failed() (sum int) {
 	for _, c := range r.Callers {
 		sum += c.Failed.Total()
@@ -48,8 +48,8 @@ func (r *benchReport) failed() (sum int) {
 	return sum
 }
 
-// sorted are the nodes at which less than 1 in 100 steps has failed, by their p99, which is
-// that of all steps then; and the names of the others.
+// sorted returns the nodes at which fewer than 1 in 100 steps failed, by p99, which then is that of all steps; and
+// the names of the others.
 func (r *benchReport) sorted() (well []nodeFigures, unwell []string) {
 	for _, n := range r.Nodes {
 		if failed := n.Failed.Total(); n.Count > 0 && 100*failed < int(n.Count)+failed {
@@ -62,8 +62,8 @@ func (r *benchReport) sorted() (well []nodeFigures, unwell []string) {
 	return well, unwell
 }
 
-// adviseNodes says which node a lock waits for: the slowest of the fastest majority, now and
-// when other nodes have failed; and, by doctor's rule, whether NodeTimeout is long enough.
+// adviseNodes says which node a lock waits for: the slowest of the fastest majority, now and after failures; and, by
+// doctor's rule, whether NodeTimeout is long enough.
 func (r *benchReport) adviseNodes(well []nodeFigures, say func(string, ...any)) {
 	at, last, spare := well[r.Quorum-1], well[len(well)-1], len(well)-r.Quorum
 	waits := fmt.Sprintf("A lock waits twice, to acquire and to release, for the slowest node of the fastest majority: %s, %v at p99.", at.Node, at.P99)
@@ -75,7 +75,7 @@ func (r *benchReport) adviseNodes(well []nodeFigures, say func(string, ...any)) 
 	default:
 		say("%s If the fastest %d fail, that is %s, %v.", waits, spare, last.Node, last.P99)
 	}
-	if len(well) == len(r.Nodes) && len(well) > 3 { // of three, the second makes the majority
+	if len(well) == len(r.Nodes) && len(well) > 3 { // of three nodes, the second completes the majority
 		say("With the fastest 3 nodes alone it would be %s, %v, and one of them may fail.", well[1].Node, well[1].P99)
 	}
 	if reach.RoundTrips*last.P99 > r.NodeTimeout {
@@ -85,10 +85,10 @@ func (r *benchReport) adviseNodes(well []nodeFigures, say func(string, ...any)) 
 	}
 }
 
-// adviseTTL says what the least TTL is by these figures. Its NodeTimeout must have room for
-// the farthest node, which counts when others have failed. And a lock is renewed when a third
-// of its TTL is over, so the other two thirds must be longer than a renewal at the worst
-// moment that was measured: a cycle and a hand-over are two steps, and a renewal is one.
+// adviseTTL says what the shortest TTL is by these figures. Its NodeTimeout must have room for the farthest node,
+// which counts after failures. A lock is renewed after a third of its TTL, so the other two thirds must be longer
+// than the slowest renewal. A cycle and a hand-over take two steps, and a renewal one: the longest of those bounds
+// it.
 func (r *benchReport) adviseTTL(farthest nodeFigures, say func(string, ...any)) {
 	longest := load.Millis(0)
 	for _, c := range r.Callers {

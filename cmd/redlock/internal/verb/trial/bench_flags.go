@@ -13,7 +13,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 )
 
-// benchConfig is what the command line of redlock bench says.
+// A benchConfig is the command line of redlock bench.
 type benchConfig struct {
 	reach.Flags
 	embedded bool
@@ -24,16 +24,16 @@ type benchConfig struct {
 }
 
 const (
-	// leastLength is the shortest measurement: a garbage collection, or another program on
-	// the processor, takes tens of milliseconds, and a shorter one would measure only that.
+	// leastLength is the shortest measurement. A garbage collection, or another program on the processor, takes tens
+	// of milliseconds; a shorter measurement would show only that.
 	leastLength = 100 * time.Millisecond
 
-	// mostCallers limits the effect of a typing error: each caller's name leaves a counter on
-	// every node for 25 hours.
+	// mostCallers limits the effect of a typing error: each caller's name leaves a counter on every node for 25
+	// hours.
 	mostCallers = 10_000
 
-	// defaultCallers are those of the comparison in bench/: one caller, some, and as many as
-	// keep a small machine busy.
+	// defaultCallers are those of the comparison in bench/: one caller, some, and enough to keep a small machine
+	// busy.
 	defaultCallers = "1,16,128"
 
 	// easyCallers are for nodes inside this process, which are slow: they interpret each script.
@@ -67,13 +67,13 @@ func parseBench(args []string) (*benchConfig, error) {
 	case len(rest) > 0:
 		return nil, exit.Fail(exit.Usage, "see redlock help bench", "bench takes flags only, and was given %q", rest[0])
 	}
-	if cfg.key == "" { // another one each time: two runs at once must not wait for each other
+	if cfg.key == "" { // a new key each time: two runs at once must not wait for each other
 		cfg.key = fmt.Sprintf("redlock:bench:%08x", rand.Uint32())
 	}
 	return cfg, nil
 }
 
-// parseCallers reads a list of numbers.
+// parseCallers parses a list of numbers.
 func parseCallers(value string) (all []int, err error) {
 	const hint = "it is the number of callers, or several such numbers: the default is " + defaultCallers
 	for word := range strings.SplitSeq(value, ",") {

@@ -15,13 +15,12 @@ import (
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
-// waiters is how many clients wait for one lock while its hand-over is measured: enough that
-// one of them is always queued. On nodes inside this process fewer clients show the same,
-// without more load than those nodes can take.
+// waiters is how many clients wait for one lock while its hand-over is measured: enough that one is always queued.
+// Nodes inside this process get easyWaiters: these show the same, with a load that such nodes can take.
 const waiters, easyWaiters = 8, 3
 
-// warmed runs a load for a tenth of its time, so that connections are made, scripts are
-// loaded and names are known, and then for all of it. The figures of the second run count.
+// warmed runs a load for a tenth of its time, to make connections, load scripts and introduce names, and then for all
+// of it. Only the figures of the second run count.
 func (b *bench) warmed(ctx context.Context, work func(context.Context)) {
 	for _, d := range []time.Duration{b.cfg.length / 10, b.cfg.length} {
 		part, cancel := context.WithTimeout(ctx, d)
@@ -107,7 +106,7 @@ func (b *bench) measureHandOver(ctx context.Context) error {
 	return nil
 }
 
-// troubles are the failures of a measurement as they are shown.
+// troubles returns the failures of a measurement for the report.
 func (b *bench) troubles(f *load.Faults) troubles {
 	t := troubles{Failed: f.Failed}
 	if why := (*redlock.QuorumError)(nil); errors.As(f.Last, &why) {

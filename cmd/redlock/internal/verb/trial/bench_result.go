@@ -30,7 +30,7 @@ type benchReport struct {
 type nodeFigures struct {
 	Node string `json:"node"`
 	load.Spread
-	InMajority float64    `json:"in_majority"` // the share of its answers that were part of the majority
+	InMajority float64    `json:"in_majority"` // the share of its answers that belonged to the majority
 	Failed     load.Tally `json:"failed,omitempty"`
 }
 
@@ -64,7 +64,7 @@ func rate(n uint64, in time.Duration) float64 {
 	return math.Round(10*float64(n)/in.Seconds()) / 10
 }
 
-// heading is printed before the measurements.
+// heading is what stands above the measurements.
 func (b *bench) heading() string {
 	each := b.cfg.length + b.cfg.length/10
 	return fmt.Sprintf("%s, and a quorum is %d; TTL %v, so NodeTimeout is %v\nthe names of all locks begin with %s\n%d measurements of %v, with a warm-up each: about %v\n",
@@ -128,7 +128,7 @@ func (r *benchReport) handOverTable() string {
 	return text
 }
 
-// items are paragraphs, with a dash before each, and lines that fit on a screen.
+// items formats paragraphs, each after a dash, in lines that fit on a screen.
 func items(all []string) string {
 	const width = 86
 	var out strings.Builder

@@ -24,8 +24,8 @@ import (
 // usualArenas are the default: they need no other program.
 var usualArenas = []*chaos.Arena{chaos.Model, chaos.Miniredis}
 
-// A budget is how many schedules run by default, and for how long: they are the same ones
-// every time, but on a slow machine fewer.
+// A budget is how many schedules run by default, and for how long at most. They are the same every time; a slow
+// machine runs fewer.
 type budget struct {
 	schedules int
 	limit     time.Duration
@@ -37,12 +37,11 @@ var budgets = map[*chaos.Arena]budget{
 	chaos.Real:      {40, 2 * time.Minute},
 }
 
-// garbage is the GOGC that campaigns run with. They allocate much and keep little: it saves an
-// eighth of the model's time, and a third of miniredis's.
+// garbage is GOGC during campaigns. These allocate much and keep little: it saves an eighth of the model's time, and
+// a third of miniredis's.
 const garbage = 400
 
-// mostSaved limits the files of one scenario in one arena: with so many violations, more files
-// do not help.
+// mostSaved is how many files of one scenario in one arena are saved: more do not help.
 const mostSaved = 100
 
 // A chaosRun is one run of redlock chaos.
@@ -50,15 +49,15 @@ type chaosRun struct {
 	*console.Console
 	cfg     *chaosConfig
 	parts   []*part
-	skipped []string // arenas and scenarios, with the reasons
+	skipped []string // arenas and scenarios that do not run, with the reasons
 	page    *os.File // --report
 	begin   time.Time
 	watch   *progress
 
 	findings []chaos.Finding
-	bad      map[string]int // by arena and scenario: the histories with violations
+	bad      map[string]int // how many histories had violations, by arena and scenario
 	saved    []string       // their files
-	stopped  os.Signal      // the signal that has ended it early
+	stopped  os.Signal      // the signal that ended the run early
 }
 
 // A part is the campaign in one arena.
@@ -68,7 +67,7 @@ type part struct {
 	took  time.Duration
 }
 
-// Chaos is redlock chaos.
+// Chaos is redlock chaos: it runs schedules of faults, and judges what the clients did.
 func Chaos(c *console.Console, _ string, args []string) (int, error) {
 	cfg, err := parseChaos(args)
 	switch {
@@ -97,7 +96,7 @@ func Chaos(c *console.Console, _ string, args []string) (int, error) {
 	return h.tell()
 }
 
-// plan finds out what can be run in which arena.
+// plan finds out what can run in which arena.
 func (h *chaosRun) plan() error {
 	cfg := h.cfg
 	for _, arena := range cfg.arenas {
@@ -120,7 +119,7 @@ func (h *chaosRun) plan() error {
 		}
 		h.parts = append(h.parts, p)
 		if p.Schedules > 0 {
-			p.Schedules = max(p.Schedules, len(p.Scenarios)) // each has one at least
+			p.Schedules = max(p.Schedules, len(p.Scenarios)) // one for each scenario
 		}
 	}
 	if len(h.parts) == 0 {
@@ -129,14 +128,14 @@ func (h *chaosRun) plan() error {
 	return nil
 }
 
-// choose takes the scenarios that fit the arena, and notes the others.
+// choose takes the scenarios that fit the arena, and notes why others do not.
 func (h *chaosRun) choose(p *part) {
 	names := make(map[string][]string) // by the reason
 	for _, s := range h.cfg.scenarios {
 		why := p.Arena.Unfit(s, p.Options, p.Nodes)
 		if why == "" {
 			p.Scenarios = append(p.Scenarios, s)
-		} else if len(h.cfg.names) > 0 || slices.Contains(p.Arena.Scenarios(), s) { // that an arena can never run it is not worth a line
+		} else if len(h.cfg.names) > 0 || slices.Contains(p.Arena.Scenarios(), s) { // a scenario that an arena can never run is not worth a line
 			names[why] = append(names[why], s.Name)
 		}
 	}
@@ -149,10 +148,10 @@ func (h *chaosRun) choose(p *part) {
 	}
 }
 
-// open creates the files, so that an error comes now and not after eight hours.
+// open creates the files: an error must come now, not after eight hours.
 func (h *chaosRun) open() (err error) {
 	if name := h.cfg.save; name != "" {
-		if err := os.MkdirAll(name, 0o777); err != nil { // first: the report may be in it
+		if err := os.MkdirAll(name, 0o777); err != nil { // before the report, which may be in it
 			return exit.Fail(exit.CannotWrite, "", "--save: %v", err)
 		}
 	}
@@ -171,7 +170,7 @@ func (h *chaosRun) open() (err error) {
 	return nil
 }
 
-// announcement says what is run.
+// announcement says what will run.
 func (h *chaosRun) announcement() string {
 	var parts []string
 	share := h.cfg.limit / time.Duration(len(h.parts))
@@ -247,8 +246,8 @@ func (h *chaosRun) carryOut(ctx context.Context, p *part) {
 	p.took = time.Since(begin)
 }
 
-// save writes the file of a history with a violation, and says how to replay it. The campaign
-// calls it for one history at a time.
+// save writes the file of a history with a violation, and says how to replay it. A campaign calls it for one history
+// at a time.
 func (h *chaosRun) save(p *part, history *chaos.History, verdict chaos.Verdict) {
 	if h.cfg.save == "" {
 		return

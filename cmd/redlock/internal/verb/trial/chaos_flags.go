@@ -17,7 +17,7 @@ import (
 // chaosConfig has the flags of redlock chaos.
 type chaosConfig struct {
 	arenas    []*chaos.Arena
-	all       bool // --arena all: skip those that cannot run here
+	all       bool // --arena all: skip arenas that cannot run here
 	names     []string
 	scenarios []*chaos.Scenario
 	schedules int           // of each arena; 0: not given
@@ -147,12 +147,12 @@ func (cfg *chaosConfig) check() (err error) {
 	return nil
 }
 
-// replays reports whether the flags name one schedule, which is then shown in full.
+// replays reports whether the flags name exactly one schedule, which is shown in full.
 func (cfg *chaosConfig) replays() bool {
 	return cfg.schedules == 1 && len(cfg.arenas) == 1 && len(cfg.names) == 1
 }
 
-// options are nil if no flag sets one.
+// options returns the options of the clients; nil if no flag sets one.
 func (cfg *chaosConfig) options() *redlock.Options {
 	if cfg.ttl == 0 {
 		return nil

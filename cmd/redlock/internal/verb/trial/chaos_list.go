@@ -22,7 +22,7 @@ func listChaos(c *console.Console, asJSON bool) error {
 	type arena struct {
 		Name    string `json:"name"`
 		About   string `json:"about"`
-		Missing string `json:"missing,omitempty"` // what it needs and does not find
+		Missing string `json:"missing,omitempty"` // what it needs and cannot find
 	}
 	var list struct {
 		Arenas    []arena    `json:"arenas"`

@@ -21,19 +21,19 @@ var (
 	LineEvery   = 5 * time.Second
 )
 
-// progress reports how far a chaosRun is. It has a goroutine until end.
+// A progress reports how far a chaosRun is. Its goroutine runs until end.
 type progress struct {
 	*console.Console
-	terminal *os.File // nil: stderr is none
+	terminal *os.File // nil: stderr is no terminal
 	quiet    bool
 	done     chan struct{}
 	ended    sync.WaitGroup
 
-	mu    sync.Mutex // locked before command.mu
+	mu    sync.Mutex // locked before that of the Console
 	part  *part
 	since time.Time
 	last  chaos.Progress
-	drawn bool // the line must be cleared before anything else is written
+	drawn bool // a line is on the terminal, to be cleared before anything else is written
 }
 
 func newProgress(c *console.Console, quiet bool) *progress {
@@ -62,21 +62,21 @@ func newProgress(c *console.Console, quiet bool) *progress {
 	return p
 }
 
-// begin reports the next part from now on.
+// begin makes part the one that is reported.
 func (p *progress) begin(next *part) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.part, p.since, p.last = next, time.Now(), chaos.Progress{}
 }
 
-// note is the Progress function of a campaign.
+// note is the Progress callback of a campaign.
 func (p *progress) note(now chaos.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = now
 }
 
-// end clears the line.
+// end stops the reports and clears the line.
 func (p *progress) end() {
 	close(p.done)
 	p.ended.Wait()
@@ -85,7 +85,7 @@ func (p *progress) end() {
 	p.clear()
 }
 
-// say is command.say, which writes beside the line that is drawn.
+// say is Console.Say beside the line that is drawn.
 func (p *progress) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *progress) news(format string, args ...any) {
 	}
 }
 
-// clear clears the line. The caller holds the mutex.
+// clear clears the line. The caller holds p.mu.
 func (p *progress) clear() {
 	if p.drawn {
 		io.WriteString(p.terminal, "\r\x1b[K")
@@ -153,12 +153,12 @@ func (p *progress) tell() {
 		of += "/" + phrase.Digits(total)
 	}
 	line := fmt.Sprintf("%s [%s] %s  %s", name, bar(share), of, strings.Join(words, "  "))
-	line = line[:min(len(line), max(term.Width(p.terminal)-1, 0))] // a line that wraps cannot be redrawn
+	line = line[:min(len(line), max(term.Width(p.terminal)-1, 0))] // a line that wraps could not be redrawn
 	io.WriteString(p.terminal, "\r"+line+"\x1b[K")
 	p.drawn = true
 }
 
-// bar draws a share as a bar.
+// bar draws a share from 0 to 1.
 func bar(share float64) string {
 	const length = 20
 	full := min(int(share*length), length)

@@ -22,7 +22,7 @@ func (h *chaosRun) tell() (int, error) {
 			code, verdict = exit.Found, "violated"
 		}
 	}
-	if schedules == 0 { // no success: it proves nothing
+	if schedules == 0 { // no success: nothing was tried
 		code, verdict = exit.Found, "nothing was run"
 	}
 	if h.stopped != nil {
@@ -47,7 +47,7 @@ func (h *chaosRun) tell() (int, error) {
 	return code, err
 }
 
-// tellAll prints a table, the details, and the verdict.
+// tellAll prints the table, the details and the verdict.
 func (h *chaosRun) tellAll() {
 	rows := [][]string{{"arena", "scenario", "schedules", "holds", "outcome", "per second"}}
 	for i := range h.findings {
@@ -160,7 +160,7 @@ func faultsOf(history *chaos.History) []string {
 	return faults
 }
 
-// linesOf says in which lines of a history's file the events of a violation are.
+// linesOf says in which lines of the history's file the events of a violation are.
 func linesOf(v chaos.Violation) string {
 	const most = 12
 	var lines []string

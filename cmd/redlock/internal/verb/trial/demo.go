@@ -21,21 +21,19 @@ import (
 const (
 	demoKey = "report"
 
-	// demoTTL is longer than the demo: a key that is gone at the end was released, and has
-	// not merely expired.
+	// demoTTL is longer than the demo: a key that is gone at the end was released, not expired.
 	demoTTL = 10 * time.Second
 
-	// soon is how long something may take that happens by itself, such as noticing that a
-	// node is back. It is well below demoTTL.
+	// soon bounds what happens by itself, such as noticing that a node is back. It is well below demoTTL.
 	soon = 3 * time.Second
 
-	casualties = 2 // of embeddedNodes: as many as may fail
+	casualties = 2 // of reach.EmbeddedNodes: as many as may fail
 )
 
-// Beat is the pause after each step, so that its line can be read.
+// Beat is the pause after each step, in which its line can be read. Tests make it shorter.
 var Beat = 700 * time.Millisecond
 
-// Demo is redlock demo.
+// Demo is redlock demo: a lock changes hands while nodes die and come back.
 func Demo(c *console.Console, _ string, args []string) (int, error) {
 	asJSON, err := flags.OnlyJSON("demo", args)
 	if err != nil {
@@ -99,8 +97,8 @@ func (s *story) play(ctx context.Context) error {
 	return s.finish(ctx, second)
 }
 
-// worker opens a Locker, as another process would. NodeTimeout is long so that the demo works
-// on a busy machine, too; a node that is down refuses the connection at once.
+// worker opens a Locker, as another process would. Its NodeTimeout is long, for busy machines; a node that is down
+// refuses the connection at once.
 func (s *story) worker(name string) (*redlock.Locker, error) {
 	return redlock.Connect(s.nodes.URLs(), &redlock.Options{TTL: demoTTL, NodeTimeout: soon, Hooks: &redlock.Hooks{
 		NodeDown: func(e *redlock.NodeError) { s.tell(name, "finds a node down: %v", e) },
@@ -122,7 +120,7 @@ func (s *story) take(ctx context.Context, a *redlock.Locker) (*redlock.Lock, err
 		return nil, err
 	}
 	took, valid := time.Since(asked), time.Until(lock.Until())
-	// The lock is held with the third vote; the other votes arrive a moment later.
+	// The third vote makes the lock; the others arrive a moment later.
 	votes := 0
 	if !within(soon, func() bool { votes = s.holding(lock); return votes == len(s.readers) }) {
 		return nil, fmt.Errorf("only %d of %d nodes have A's token", votes, len(s.readers))
@@ -143,7 +141,7 @@ func (s *story) killTwo() {
 	time.Sleep(Beat)
 }
 
-// A turn is the lock of a worker that has waited, and when it got it, or the error.
+// A turn is what came of a worker's wait: the lock and when it got it, or an error.
 type turn struct {
 	lock *redlock.Lock
 	at   time.Time
@@ -232,9 +230,8 @@ func (s *story) handOver(ctx context.Context, held *redlock.Lock, next <-chan tu
 	return t.lock, nil
 }
 
-// bringBack: the killed nodes restart with A's token on their disks, where it would block
-// other clients for the rest of its TTL. A's Locker sends them the release that it still owes
-// them.
+// bringBack: the killed nodes restart with A's token on their disks, where it would block other clients for the rest
+// of its TTL. A's Locker sends them the release that it owes them.
 func (s *story) bringBack(held *redlock.Lock) error {
 	for _, n := range s.nodes.Nodes[:casualties] {
 		if err := n.Restart(true); err != nil {
@@ -251,7 +248,7 @@ func (s *story) bringBack(held *redlock.Lock) error {
 	return nil
 }
 
-// finish: B releases, and no node has a key of a lock.
+// finish: B releases, and no key of a lock is left on any node.
 func (s *story) finish(ctx context.Context, lock *redlock.Lock) error {
 	if err := lock.Release(ctx); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
-// A story is a run of the demo. Each line is printed as it happens, with figures that are read
-// from the locks or from the nodes; the first one that is not as promised ends the demo.
+// A story is one run of the demo. It prints each line as it happens, with figures from the locks and the nodes. The
+// first figure that is not as promised ends the demo.
 type story struct {
 	*console.Console
 	nodes   *memredis.Cluster
@@ -23,18 +23,18 @@ type story struct {
 	start   time.Time
 
 	json  bool
-	lines sync.Mutex // protects over, and keeps lines apart
-	over  bool       // the last line has been printed: what the workers find out afterwards is not told
+	lines sync.Mutex // protects over, and separates lines
+	over  bool       // the last line was printed; what the workers find out later is not
 }
 
 // A told is a line of the demo as JSON.
 type told struct {
 	At     load.Millis `json:"at_ms"`            // since the start
-	Worker string      `json:"worker,omitempty"` // "": it is about the nodes
+	Worker string      `json:"worker,omitempty"` // "": the line is about the nodes
 	Text   string      `json:"text"`
 }
 
-// tell prints a line with the time since the start and the worker that it is about.
+// tell prints a line: the time since the start, the worker that it is about, and the text.
 func (s *story) tell(worker, format string, args ...any) {
 	s.lines.Lock()
 	defer s.lines.Unlock()
@@ -49,7 +49,7 @@ func (s *story) conclude(format string, args ...any) {
 	s.over = true
 }
 
-// print prints a line. Under the mutex.
+// print prints a line. The caller holds s.lines.
 func (s *story) print(worker, format string, args ...any) {
 	if s.over {
 		return
@@ -62,7 +62,7 @@ func (s *story) print(worker, format string, args ...any) {
 	fmt.Fprintf(s.Stdout, "%6.3fs  %-2s %s\n", at.Seconds(), worker, text)
 }
 
-// holding counts the nodes that have a lock's token, by asking them.
+// holding asks the nodes, and counts those that have the token of a lock.
 func (s *story) holding(l *redlock.Lock) int {
 	n := 0
 	for _, ttl := range s.remaining(l) {
@@ -73,8 +73,7 @@ func (s *story) holding(l *redlock.Lock) int {
 	return n
 }
 
-// remaining is how long each node keeps a lock's token; zero: the node does not have it, or
-// is down.
+// remaining asks each node how long it keeps the token of a lock; zero: it does not have it, or is down.
 func (s *story) remaining(l *redlock.Lock) []time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
@@ -87,7 +86,7 @@ func (s *story) remaining(l *redlock.Lock) []time.Duration {
 	return ttls
 }
 
-// within waits until a condition is true, and returns false if it is not within d.
+// within waits for a condition, and returns false if it is not true within d.
 func within(d time.Duration, cond func() bool) bool {
 	for deadline := time.Now().Add(d); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -97,7 +96,7 @@ func within(d time.Duration, cond func() bool) bool {
 	return true
 }
 
-// short is the beginning of a token, which is enough to tell it from others.
+// short is the beginning of a token, enough to distinguish it.
 func short(token string) string { return token[:min(8, len(token))] }
 
 // figure rounds a duration for a line of the demo.
