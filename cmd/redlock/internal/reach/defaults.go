@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -15,12 +16,10 @@ func NodeTimeout(ttl time.Duration) time.Duration {
 // moment of the network or the node.
 const RoundTrips = 4
 
-// Clamp is how far from its own time a node accepts a fence.
-const Clamp = 500 * time.Millisecond
-
-// Farthest is the library's default for how far a node's clock may be from the median of all clocks.
-func Farthest(o *redlock.Options) time.Duration {
-	return max(min((Quarantine(o)-3*Clamp)/2, 10*time.Second), 250*time.Millisecond)
+// Quarantine is the library's default for how long a node has no vote that is new to a program with these options.
+func Quarantine(o *redlock.Options) time.Duration {
+	longest := cmp.Or(o.MaxTTL, max(o.TTL, DefaultTTL))
+	return max(longest+longest/100+2*time.Millisecond, 2*time.Second)
 }
 
 // Stragglers is how much longer than for a quorum of new nodes redlock waits for the other ones, which were new at

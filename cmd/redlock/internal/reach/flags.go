@@ -193,12 +193,6 @@ func (f *Flags) Options() (*redlock.Options, error) {
 	return &redlock.Options{TTL: f.TTL, MaxTTL: f.MaxTTL, Prefix: *f.Prefix, Separator: f.Separator, Owner: f.owner}, nil
 }
 
-// Quarantine is the library's default for how long a node has no vote that is new to a program with these options.
-func Quarantine(o *redlock.Options) time.Duration {
-	longest := cmp.Or(o.MaxTTL, max(o.TTL, DefaultTTL))
-	return max(longest+longest/100+2*time.Millisecond, 2*time.Second)
-}
-
 // LookOptions returns the options of a Locker that inspects and acquires nothing. Its quarantines are those of the
 // set, also where the set allows less than the default. Like Options, it needs complete flags.
 func (f *Flags) LookOptions(d *peek.View) *redlock.Options {

@@ -291,7 +291,7 @@ func (d *diagnosis) clock(p *patient) {
 	} else if d.agree() && p.Clock.Abs() > maxApart+p.Fastest {
 		d.think(p, fmt.Sprintf("its clock is %v %s ours: each lock costs a second round trip, for its fence", p.Clock.Abs().Round(time.Millisecond), ahead(p.Clock)), "synchronize the clocks of clients and nodes by NTP")
 	}
-	if ahead := time.Duration(p.number-p.now) * time.Microsecond; ahead >= reach.Farthest(&redlock.Options{TTL: max(d.ttl, d.set.Longest())})+2*reach.Clamp {
+	if ahead := time.Duration(p.number-p.now) * time.Microsecond; ahead >= farthest(&redlock.Options{TTL: max(d.ttl, d.set.Longest())})+2*clamp {
 		d.bars(p, fmt.Sprintf("its fences are %v ahead of the time, since its clock was wrong once: its grants do not count", ahead.Round(time.Millisecond)), "when its clock is right: redlock prepare --reset-fences "+p.name)
 	}
 }

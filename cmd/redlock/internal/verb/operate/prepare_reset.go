@@ -31,7 +31,7 @@ type reset struct {
 
 // newReset finds the nodes with these addresses or URLs. The caller closes the reset.
 func newReset(named []string, servers []*redis.Options, o *redlock.Options) (*reset, error) {
-	r := &reset{most: reach.Farthest(o)}
+	r := &reset{most: farthest(o)}
 	for _, name := range named {
 		address := name
 		if u, err := nodeurl.Parse(name); err == nil {
@@ -93,7 +93,7 @@ func (r *reset) drop(ctx context.Context, report *prepareReport, say func(format
 		if err != nil {
 			return exit.Fail(exit.NoQuorum, remedyFor(err), "the fences of %s are not reset: %v", addr, err)
 		}
-		limit, dropped := fmt.Sprint(now.Add(r.most+2*reach.Clamp).UnixMicro()), int64(0)
+		limit, dropped := fmt.Sprint(now.Add(r.most+2*clamp).UnixMicro()), int64(0)
 		for _, table := range []string{lua.Fences, lua.Belows} {
 			some, err := n.ZRemRangeByScore(ctx, table, limit, "+inf").Result()
 			if err != nil {
@@ -109,4 +109,12 @@ func (r *reset) drop(ctx context.Context, report *prepareReport, say func(format
 		say("%s: %s deleted that were ahead of the time", addr, phrase.Count(int(dropped), "fence"))
 	}
 	return nil
+}
+
+// clamp is how far from its own time a node accepts a fence.
+const clamp = 500 * time.Millisecond
+
+// farthest is the library's default for how far a node's clock may be from the median of all clocks.
+func farthest(o *redlock.Options) time.Duration {
+	return max(min((reach.Quarantine(o)-3*clamp)/2, 10*time.Second), 250*time.Millisecond)
 }
