@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/quorumlock/redlock/internal/testbed/pty"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
@@ -15,7 +16,7 @@ import (
 // there ends it.
 func TestChaosAtATerminal(t *testing.T) {
 	need.Full(t) // the program runs schedules until it is stopped
-	keyboard, terminal := openPty(t)
+	keyboard, terminal := pty.Open(t)
 	var stdout, screen buffer
 	cmd := exec.Command("redlock", "chaos", "--arena", "model", "--scenario", "calm", "--for", "5m")
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TERM=xterm")

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/build"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/verb/trial"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
@@ -23,7 +25,7 @@ import (
 func init() {
 	chaos.ClientMain()
 	if every, err := time.ParseDuration(os.Getenv("PROGRESS")); err == nil {
-		lineEvery = every
+		trial.LineEvery = every
 	}
 }
 
@@ -159,7 +161,7 @@ func TestChaosJSON(t *testing.T) {
 	if err := in.Decode(&got); err != nil || in.More() {
 		t.Fatal(err, stdout)
 	}
-	if code != 1 || stderr != "" || got.Verdict != "violated" || got.Seed != 1 || got.Version != version() || got.Took <= 0 {
+	if code != 1 || stderr != "" || got.Verdict != "violated" || got.Seed != 1 || got.Version != build.Line() || got.Took <= 0 {
 		t.Errorf("exit code %d, stderr %q, %+v", code, stderr, got)
 	}
 	if len(got.Arenas) != 2 || got.Arenas[1].Name != "miniredis" || got.Arenas[1].Schedules != n || len(got.Findings) != 4 {
@@ -172,24 +174,6 @@ func TestChaosJSON(t *testing.T) {
 	if bad.OK || bad.Violations == 0 || len(bad.Shown) == 0 || len(bad.Shown[0].Violations) == 0 || len(bad.Shown[0].Digest) != 16 ||
 		!strings.HasSuffix(bad.Shown[0].Replay, " --nodes 3") {
 		t.Errorf("%+v", bad)
-	}
-}
-
-// So much wrong is enough to look at.
-func TestChaosSavesSomeOnly(t *testing.T) {
-	h := &chaosRun{command: newCommand(nil, nil, new(strings.Builder)), cfg: &chaosConfig{save: t.TempDir()}, bad: make(map[string]int)}
-	h.watch = newProgress(h.command, true)
-	defer h.watch.end()
-	p := &part{Campaign: &chaos.Campaign{Arena: chaos.Model}}
-	verdict := chaos.Verdict{Violations: make([]chaos.Violation, 1)}
-	for seed := range uint64(mostSaved + 20) {
-		for _, name := range []string{"a b", "a"} {
-			h.save(p, &chaos.History{Run: chaos.Head{Arena: "model", Scenario: name, Seed: seed}}, verdict)
-		}
-	}
-	files, err := os.ReadDir(h.cfg.save)
-	if err != nil || len(files) != 2*mostSaved || len(h.saved) != 2*mostSaved {
-		t.Errorf("%v: %d files, and %d are said to be saved", err, len(files), len(h.saved))
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/console"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/flags"
 )
 
 // The scripts read the flags from the help texts, when they complete a flag.
@@ -47,10 +49,10 @@ for of in @
 end
 `
 
-// completion is redlock completion, of these verbs, and topics of redlock help.
-func (c *command) completion(verbs, topics, args []string) error {
-	f := newFlags("completion")
-	args, err := f.parse(args)
+// completion is redlock completion, for these verbs and topics of redlock help.
+func completion(c *console.Console, verbs, topics, args []string) error {
+	f := flags.New("completion")
+	args, err := f.Parse(args)
 	if err != nil {
 		return err
 	}
@@ -62,6 +64,6 @@ func (c *command) completion(verbs, topics, args []string) error {
 	if text == "" {
 		return exit.Fail(exit.Usage, "for bash: . <(redlock completion bash), in ~/.bashrc", "completion is for bash, zsh or fish, and was asked for %q", strings.Join(args, " "))
 	}
-	fmt.Fprint(c.stdout, strings.NewReplacer("@", strings.Join(verbs, " "), "%", strings.Join(topics, " ")).Replace(text))
+	fmt.Fprint(c.Stdout, strings.NewReplacer("@", strings.Join(verbs, " "), "%", strings.Join(topics, " ")).Replace(text))
 	return nil
 }

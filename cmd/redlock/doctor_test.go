@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	lua "github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
@@ -46,7 +47,7 @@ func (w *ward) give(nodes ...int) {
 	for _, i := range nodes {
 		urls = append(urls, w.servers[i].URL())
 	}
-	w.env = []string{configVariable + "=" + os.DevNull, nodesVariable + "=" + strings.Join(urls, ",")}
+	w.env = []string{reach.ConfigVariable + "=" + os.DevNull, reach.NodesVariable + "=" + strings.Join(urls, ",")}
 }
 
 // at sends a command to servers.

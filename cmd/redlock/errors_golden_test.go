@@ -19,13 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/golden"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
-	"github.com/quorumlock/redlock/internal/wire"
 )
 
 var update = flag.Bool("update", false, "write testdata/errors.golden anew, and docs/top*")
@@ -53,7 +50,8 @@ func TestErrorsGolden(t *testing.T) {
 	g.recorded()
 	g.changed()
 	g.prepared()
-	g.examined()
+	findings, _ := golden.Section(t, errorsGolden, "doctor: what it finds")
+	g.WriteString(findings) // TestFindingsGolden in internal/verb/operate compares, and writes, this section
 	g.rest()
 	golden.Compare(t, errorsGolden, g.String(), *update, "go test ./cmd/redlock -run TestErrorsGolden -update")
 }
@@ -78,7 +76,7 @@ func (g *said) on(n int) {
 	}
 	g.Cleanup(nodes.Close)
 	g.nodes = nodes
-	g.env = []string{nodesVariable + "=" + strings.Join(nodes.URLs(), ",")}
+	g.env = []string{reach.NodesVariable + "=" + strings.Join(nodes.URLs(), ",")}
 }
 
 // ask sends a command to all nodes.
@@ -119,7 +117,7 @@ func (g *said) start(args ...string) *running {
 		g.Fatal(err)
 	}
 	r.Cmd = exec.Command(filepath.Join(bin, "redlock"), args...)
-	r.Env = append(append(os.Environ(), "PACE=quick", "GORACE=atexit_sleep_ms=0", ownerVariable+"=web-1", "PATH="+bin+":"+os.Getenv("PATH")), g.env...)
+	r.Env = append(append(os.Environ(), "PACE=quick", "GORACE=atexit_sleep_ms=0", reach.OwnerVariable+"=web-1", "PATH="+bin+":"+os.Getenv("PATH")), g.env...)
 	r.Stdout, r.Stderr = &r.stdout, &r.stderr
 	if err := r.Start(); err != nil {
 		g.Fatal(err)
@@ -161,7 +159,7 @@ func (g *said) says(when string, args ...string) {
 func (g *said) refuses(args ...string) {
 	g.Helper()
 	var stdout, stderr strings.Builder
-	code := main1(args, append(slices.Clone(g.env), "PATH="+os.Getenv("PATH"), configVariable+"="+os.DevNull, ownerVariable+"=web-1"), strings.NewReader(""), &stdout, &stderr)
+	code := main1(args, append(slices.Clone(g.env), "PATH="+os.Getenv("PATH"), reach.ConfigVariable+"="+os.DevNull, reach.OwnerVariable+"=web-1"), strings.NewReader(""), &stdout, &stderr)
 	shown := make([]string, len(args))
 	for i, arg := range args {
 		if shown[i] = arg; arg == "" || strings.ContainsAny(arg, " {\"") {
@@ -290,8 +288,8 @@ func (g *said) wrongConfig() {
 	}
 	fmt.Fprintf(g, "\nredlock.conf, which every user can read:\n    node = redis://:secret@127.0.0.1:1\n    max-ttl = 5s\n")
 	g.refuses("lock", "k", "--config", g.dir+"redlock.conf")
-	g.env = []string{configVariable + "="}
-	fmt.Fprintf(g, "\n%s=\n", configVariable)
+	g.env = []string{reach.ConfigVariable + "="}
+	fmt.Fprintf(g, "\n%s=\n", reach.ConfigVariable)
 	g.refuses("status", "k")
 	g.env = nil
 }
@@ -330,7 +328,7 @@ func (g *said) noLock() {
 	g.nodes.Nodes[0].SetInfo("master_port", "6379")
 	g.says("the node is a replica", "run", "k", "-n", "--", "true")
 	g.on(1)
-	g.env = []string{nodesVariable + "=" + strings.Replace(g.nodes.URLs()[0], "//", "//me:wrong@", 1)}
+	g.env = []string{reach.NodesVariable + "=" + strings.Replace(g.nodes.URLs()[0], "//", "//me:wrong@", 1)}
 	g.says("a wrong password", "run", "k", "-n", "--", "true")
 }
 
@@ -499,7 +497,7 @@ func (g *said) changed() {
 	g.section("members")
 	g.on(4)
 	more := g.nodes.Nodes[3].URL()
-	g.env = []string{nodesVariable + "=" + strings.Join(g.nodes.URLs()[:3], ",")}
+	g.env = []string{reach.NodesVariable + "=" + strings.Join(g.nodes.URLs()[:3], ",")}
 	g.says("no program has locked", "members", "add", more)
 	_ = g.start("run", "k", "--ttl", "400ms", "--", "true").Wait()
 	for _, line := range []string{"add d", "add redis://:pw@d:6379", "add rediss://d:6379", "add redis://d:6379/3", "remove d:6379", "replace d:6379 e:6379", "replace d:6379 d:6379", "set quorum 1", "set quorum many", "set max-ttl 1ms", "set separator /", "set colour red"} {
@@ -522,7 +520,7 @@ func (g *said) prepared() {
 		n.Kill()
 	}
 	g.nodes.Nodes = g.nodes.Nodes[:1]
-	g.env = []string{nodesVariable + "=" + strings.Join(g.nodes.URLs(), ",")}
+	g.env = []string{reach.NodesVariable + "=" + strings.Join(g.nodes.URLs(), ",")}
 	g.ask("FLUSHALL")
 	g.says("the node is new", "prepare", "--timeout", "0s")
 	g.says("", "prepare", "--timeout", "500ms")
@@ -549,95 +547,6 @@ func (g *said) prepared() {
 	g.env = nil
 }
 
-// examined are the findings of doctor, of nodes that are made up.
-func (g *said) examined() {
-	g.section("doctor: what it finds")
-	at := func(n int) string { return fmt.Sprintf("10.0.0.%d:6379", n) }
-	fine := func(n int) *patient {
-		p := &patient{name: at(n), given: true, info: facts.Facts{"redis_version": "7.2.0", "run_id": fmt.Sprint(n), "role": "master", "scripts:kept": "false"}, pace: pace{fastest: time.Millisecond, roundTrip: time.Millisecond}, now: 1e15}
-		p.opts = &redis.Options{Addr: p.name}
-		return p
-	}
-	of := func(quarantine bool, all ...*patient) []finding {
-		cfg := noFlags
-		x := &examination{patients: all, set: setOf(slices.DeleteFunc(slices.Clone(all), func(p *patient) bool { return !p.given })), ttl: cfg.ttl}
-		x.count()
-		return findings(x, &cfg, quarantine)
-	}
-	// find shows what doctor finds when the first of three nodes is changed.
-	find := func(when string, quarantine bool, change func(p *patient)) {
-		all := []*patient{fine(1), fine(2), fine(3)}
-		change(all[0])
-		fmt.Fprintf(g, "\n%s\n", when)
-		for _, f := range of(quarantine, all...) {
-			mark := "?"
-			if f.must {
-				mark = "!"
-			}
-			fmt.Fprintf(g, "    %s %s: %s\n      %s\n", mark, strings.Join(f.nodes, ", "), f.what, f.todo)
-		}
-	}
-	for _, c := range []struct{ when, text string }{
-		{"it does not answer", "connection refused"}, {"it refuses the password", "WRONGPASS invalid username-password pair"}, {"it refuses commands", "NOPERM no permissions"}, {"it is full", "OOM command not allowed"},
-		{"it is read-only", "READONLY You can't write against a read only replica."}, {"it cannot write to its disk", "MISCONF Redis is configured to save RDB snapshots"}, {"it wants replicas", "NOREPLICAS Not enough good replicas to write."},
-		{"a script runs", "BUSY Redis is busy running a script."}, {"it loads its data", "LOADING Redis is loading the dataset in memory"},
-	} {
-		find(c.when, true, func(p *patient) { p.err = fmt.Errorf("%s", c.text) })
-	}
-	info := func(key, value string) func(*patient) { return func(p *patient) { p.info[key] = value } }
-	find("the same server twice", true, info("run_id", "2"))
-	find("a replica", true, func(p *patient) {
-		p.info["role"], p.info["master_host"], p.info["master_port"] = "slave", "10.0.0.9", "6379"
-	})
-	find("a node of a cluster", true, info("cluster_enabled", "1"))
-	find("it evicts", true, func(p *patient) { p.info["maxmemory_policy"], p.info["maxmemory"] = "allkeys-lru", "1000000" })
-	find("it would evict", true, func(p *patient) { p.info["maxmemory_policy"], p.info["maxmemory"] = "allkeys-lru", "0" })
-	find("it has a replica", true, info("connected_slaves", "1"))
-	find("it may forget, and there is no quarantine", false, func(*patient) {})
-	find("it is too old", true, info("redis_version", "6.2.14"))
-	find("it says nothing of itself", true, func(p *patient) { p.info = facts.Facts{"role": "master"} })
-	find("its clock is ahead of the others'", true, func(p *patient) { p.clock = time.Minute })
-	find("its fences are ahead of the time", true, func(p *patient) { p.number = p.now + int64(24*time.Hour/time.Microsecond) })
-	find("it is far away", true, func(p *patient) { p.roundTrip = time.Second })
-	find("it is not near", true, func(p *patient) { p.roundTrip = 200 * time.Millisecond })
-	find("it refuses to write a key", true, func(p *patient) { p.keyError = fmt.Errorf("NOPERM no permissions to run the 'eval' command") })
-	find("it refuses to wake waiters", true, func(p *patient) { p.callError = fmt.Errorf("NOPERM no permissions to access a channel") })
-	find("nodes on one host", true, func(p *patient) { p.opts = &redis.Options{Addr: "10.0.0.2:6380"} })
-	// in has the nodes keep the description of one set, and the first of them something else.
-	in := func(when string, members int, keeps func(d wire.Description) wire.Told) {
-		all := []*patient{fine(1), fine(2), fine(3)}
-		d := wire.Description{MaxTTL: 10_000, Epoch: 3, Set: "one", Members: []string{at(1), at(2), at(3), at(4)}[:members]}
-		for _, p := range all[1:] {
-			p.keeping.told = wire.Told{Self: p.name, Description: &d}
-		}
-		all[0].keeping.told = keeps(d)
-		if members > len(all) {
-			all = append(all, fine(members))
-			all[members-1].given = false
-		}
-		fmt.Fprintf(g, "\n%s\n", when)
-		for _, f := range of(true, all...) {
-			fmt.Fprintf(g, "    %v %s: %s\n      %s\n", f.must, strings.Join(f.nodes, ", "), f.what, f.todo)
-		}
-	}
-	in("it keeps no description", 3, func(wire.Description) wire.Told { return wire.Told{} })
-	in("it keeps an earlier description", 3, func(d wire.Description) wire.Told { d.Epoch = 2; return wire.Told{Self: at(1), Description: &d} })
-	in("it belongs to another set", 3, func(d wire.Description) wire.Told { d.Set = "other"; return wire.Told{Self: at(1), Description: &d} })
-	in("a member was not given", 4, func(d wire.Description) wire.Told { return wire.Told{Self: at(1), Description: &d} })
-	in("it was removed", 3, func(d wire.Description) wire.Told { return wire.Told{Self: at(9), Description: &d} })
-	show := func(when string, all ...*patient) {
-		fmt.Fprintf(g, "\n%s\n", when)
-		for _, f := range of(true, all...) {
-			fmt.Fprintf(g, "    ? %s: %s\n      %s\n", strings.Join(f.nodes, ", "), f.what, f.todo)
-		}
-	}
-	show("two nodes", fine(1), fine(2))
-	show("four nodes", fine(1), fine(2), fine(3), fine(4))
-	late := fine(1)
-	late.clock = -time.Second
-	show("its clock is not this machine's", late)
-}
-
 // rest are the texts in the source that nothing above has provoked.
 func (g *said) rest() {
 	shown := g.String()
@@ -654,10 +563,10 @@ func (g *said) rest() {
 		}
 	}
 	g.section("Not provoked here: as in the source")
-	golden.EachSource(g.T, []string{".", "internal/explain", "internal/proc"}, func(name string, _ *token.FileSet, file *ast.File) {
+	golden.EachSource(g.T, slices.Concat([]string{"."}, directories(g.T, "internal/*"), directories(g.T, "internal/verb/*")), func(name string, _ *token.FileSet, file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || !slices.Contains([]string{"Fail", "say", "note", "result", "must", "bars", "think", "Errorf", "New", "untold", "Without"}, golden.Called(call)) {
+			if !ok || !slices.Contains([]string{"Fail", "Say", "say", "Note", "note", "Result", "result", "must", "bars", "think", "Errorf", "New", "Unknown", "Without", "Text"}, golden.Called(call)) {
 				return true
 			}
 			for _, arg := range call.Args {
@@ -674,6 +583,15 @@ func (g *said) rest() {
 			fmt.Fprintf(g, "    %s\n", strings.ReplaceAll(text, "\n", `\n`))
 		}
 	}
+}
+
+// directories are those that match a pattern.
+func directories(t *testing.T, pattern string) []string {
+	all, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // joined is the text of a string, or of several that are joined; what is no literal is %v.

@@ -11,12 +11,23 @@ import (
 	"unicode"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 	"github.com/redis/go-redis/v9"
 )
 
 // patience is how long a test waits for something that happens by itself.
 const patience = 20 * time.Second
+
+// within waits until a condition is true, and returns false if it is not within d.
+func within(d time.Duration, cond func() bool) bool {
+	for deadline := time.Now().Add(d); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
+}
 
 // TestForeignTextIsShownHarmless: any client of the nodes can set a token and an owner.
 // It must not steer a terminal, make a line of its own, or reverse the reading order; JSON has
@@ -56,7 +67,7 @@ func TestForeignTextIsShownHarmless(t *testing.T) {
 			t.Errorf("the library's error: %q", err)
 		}
 	}()
-	env := append(os.Environ(), nodesVariable+"="+strings.Join(nodes.URLs(), ","))
+	env := append(os.Environ(), reach.NodesVariable+"="+strings.Join(nodes.URLs(), ","))
 	call := func(args ...string) (code int, stdout, stderr string) {
 		var out, err strings.Builder
 		code = main1(args, env, strings.NewReader(""), &out, &err)
@@ -102,7 +113,10 @@ func TestForeignTextIsShownHarmless(t *testing.T) {
 	}
 
 	_, out, _ := call("status", "k", "--json")
-	var s statusReport
+	var s struct {
+		Token   string
+		Waiting []struct{ Owner string }
+	}
 	if err := json.Unmarshal([]byte(out), &s); err != nil || s.Token != token || len(s.Waiting) != 1 || s.Waiting[0].Owner != owner {
 		t.Errorf("%q, %v", out, err)
 	}

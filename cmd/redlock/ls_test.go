@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
@@ -37,7 +38,7 @@ func TestLsNeedsScan(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	env := append(os.Environ(), nodesVariable+"="+strings.Join(urls, ","))
+	env := append(os.Environ(), reach.NodesVariable+"="+strings.Join(urls, ","))
 	call := func(args ...string) (code int, stdout, stderr string) {
 		var out, err strings.Builder
 		code = main1(args, env, strings.NewReader(""), &out, &err)

@@ -13,6 +13,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -26,13 +27,23 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quorumlock/redlock/chaos"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/console"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/verb/lock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/verb/look"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/verb/operate"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/verb/record"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/verb/run"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/verb/trial"
 )
 
-// go-redis logs to stderr what the hooks report in better words, or what does not concern
-// the user.
+// go-redis logs to stderr what hooks report in better words, or what does not concern the user.
 func init() { redis.SetLogger(silence{}) }
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
 
 func main() {
 	chaos.ClientMain() // does not return if chaos has started this process as a client
@@ -43,70 +54,70 @@ func main() {
 	os.Exit(code)
 }
 
-// main1 is main without the process, and returns the exit code.
+// main1 is main without the process. It returns the exit code.
 func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := newCommand(env, stdin, stderr)
-	out := &output{Writer: stdout, before: func() { c.flush(outputWait) }}
-	c.stdout = out
-	defer c.flush(exitWait)
-	code, err := c.dispatch(args)
+	c := console.New(env, stdin, stdout, stderr)
+	defer c.Close()
+	code, err := dispatch(c, args)
 	var f *exit.Failure
-	if why := out.failed(); why != nil && !errors.As(err, &f) {
-		err = notWritten(why)
+	if why := c.Unwritten(); why != nil && !errors.As(err, &f) {
+		err = why
 	}
 	switch {
 	case errors.As(err, &f) && f.Silent:
 		return f.Code
 	case errors.As(err, &f):
-		c.say("%s", f.Text)
+		c.Say("%s", f.Text)
 		if f.Hint != "" {
-			c.say("hint: %s", f.Hint)
+			c.Say("hint: %s", f.Hint)
 		}
 		return f.Code
 	case err != nil:
-		c.say("%v", err)
+		c.Say("%v", err)
 		return exit.NoQuorum
 	}
 	return code
 }
 
-// A verb is one of redlock's commands. A verb's files use the flags, the nodes, the library and
-// the output, and no other verb: TestVerbsKnowNoOther in internal/repotest checks it.
+// A verb is one command of redlock. Each package below internal/verb has a family of verbs and imports no other
+// family; TestVerbs in internal/repotest checks it.
 type verb struct {
 	name string
 	help string // the name of its help
-	run  func(c *command, name string, args []string) (code int, err error)
+	run  func(c *console.Console, name string, args []string) (code int, err error)
 }
 
-// verbs returns all verbs, in the order in which they are listed.
+// verbs returns all verbs, in the order of the help.
 func verbs() []verb {
 	return []verb{
-		{"run", "run", (*command).run},
-		{"elect", "elect", (*command).elect},
-		{"lock", "lock", (*command).lock},
-		{"extend", "lock", (*command).takeUp},
-		{"unlock", "lock", (*command).takeUp},
-		{"break", "break", (*command).breaks},
-		{"status", "status", (*command).look},
-		{"watch", "status", (*command).look},
-		{"wait", "status", (*command).look},
-		{"ls", "ls", (*command).ls},
-		{"top", "top", (*command).top},
-		{"record", "record", (*command).record},
-		{"explain", "explain", (*command).explain},
-		{"doctor", "doctor", (*command).doctor},
-		{"prepare", "prepare", (*command).prepare},
-		{"members", "members", (*command).members},
-		{"bench", "bench", (*command).bench},
-		{"demo", "demo", (*command).demo},
-		{"chaos", "chaos", (*command).chaos},
-		{"completion", "completion", func(c *command, _ string, args []string) (int, error) { return 0, c.completion(names(), topics, args) }},
-		{"version", "version", (*command).version},
-		{"help", "redlock", func(c *command, _ string, args []string) (int, error) { return 0, c.help(args) }},
+		{"run", "run", run.Run},
+		{"elect", "elect", run.Elect},
+		{"lock", "lock", lock.Lock},
+		{"extend", "lock", lock.TakeUp},
+		{"unlock", "lock", lock.TakeUp},
+		{"break", "break", lock.Break},
+		{"status", "status", look.Inspect},
+		{"watch", "status", look.Inspect},
+		{"wait", "status", look.Inspect},
+		{"ls", "ls", look.List},
+		{"top", "top", look.Top},
+		{"record", "record", record.Record},
+		{"explain", "explain", record.Explain},
+		{"doctor", "doctor", operate.Doctor},
+		{"prepare", "prepare", operate.Prepare},
+		{"members", "members", operate.Members},
+		{"bench", "bench", trial.Bench},
+		{"demo", "demo", trial.Demo},
+		{"chaos", "chaos", trial.Chaos},
+		{"completion", "completion", func(c *console.Console, _ string, args []string) (int, error) {
+			return 0, completion(c, names(), topics, args)
+		}},
+		{"version", "version", version},
+		{"help", "redlock", func(c *console.Console, _ string, args []string) (int, error) { return 0, help(c, args) }},
 	}
 }
 
-// names are the names of the verbs.
+// names returns the names of the verbs.
 func names() (all []string) {
 	for _, v := range verbs() {
 		all = append(all, v.name)
@@ -117,15 +128,15 @@ func names() (all []string) {
 // synonyms are other names of verbs.
 var synonyms = map[string]string{"--version": "version", "-h": "help", "--help": "help"}
 
-func (c *command) dispatch(args []string) (int, error) {
+func dispatch(c *console.Console, args []string) (int, error) {
 	if len(args) == 0 {
 		text, err := usage("redlock")
-		fmt.Fprint(c.stderr, text)
+		fmt.Fprint(c.Stderr, text)
 		return exit.Usage, err
 	}
 	name, args := args[0], args[1:]
-	if name == proc.KeepVerb { // redlock itself, started by run
-		return proc.Keep(args, c.env), nil
+	if name == proc.KeepVerb { // a redlock that redlock run has started
+		return proc.Keep(args, c.Env), nil
 	}
 	for _, v := range verbs() {
 		if v.name != cmp.Or(synonyms[name], name) {
@@ -133,7 +144,7 @@ func (c *command) dispatch(args []string) (int, error) {
 		}
 		code, err := v.run(c, name, args)
 		if errors.Is(err, pflag.ErrHelp) {
-			return 0, c.help([]string{v.name})
+			return 0, help(c, []string{v.name})
 		}
 		return code, err
 	}
@@ -151,11 +162,11 @@ func usage(name string) (string, error) {
 	return string(text), err
 }
 
-// topics are helps that are of no verb.
+// topics are helps that belong to no verb.
 var topics = []string{"config", "json"}
 
-// help is redlock help, and --help of a verb.
-func (c *command) help(args []string) error {
+// help is redlock help, and the --help of each verb.
+func help(c *console.Console, args []string) error {
 	name, about := "redlock", names()
 	if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
 		args = nil
@@ -177,6 +188,6 @@ func (c *command) help(args []string) error {
 		return exit.Fail(exit.Usage, "there is redlock help, and redlock help with one of "+strings.Join(about, ", "), "no help on %q", strings.Join(args, " "))
 	}
 	text, err := usage(name)
-	fmt.Fprint(c.stdout, text)
+	fmt.Fprint(c.Stdout, text)
 	return err
 }

@@ -17,7 +17,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/acquire"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/verb/run"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/verb/trial"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
@@ -32,10 +36,10 @@ func TestMain(m *testing.M) {
 type withoutLeaks struct{ *testing.M }
 
 func (m withoutLeaks) Run() int {
-	for _, name := range []string{nodesVariable, filesVariable, maxTTLVariable, prefixVariable, ownerVariable, "TRACEPARENT", "XDG_CONFIG_HOME"} {
+	for _, name := range []string{reach.NodesVariable, reach.FilesVariable, reach.MaxTTLVariable, reach.PrefixVariable, reach.OwnerVariable, "TRACEPARENT", "XDG_CONFIG_HOME"} {
 		os.Unsetenv(name)
 	}
-	os.Setenv(configVariable, os.DevNull) // not that of the user who runs the tests
+	os.Setenv(reach.ConfigVariable, os.DevNull) // not that of the user who runs the tests
 	// Under nohup SIGHUP is ignored, and programs inherit that. Redlock leaves it so; the
 	// scripts send it. A program inherits the default of a signal that its parent catches.
 	if signal.Ignored(syscall.SIGHUP) {
@@ -55,7 +59,7 @@ func (m withoutLeaks) Run() int {
 // report too early what it waits for: on a busy machine a node takes a while to answer.
 func init() {
 	if os.Getenv("PACE") == "quick" {
-		noticeAfter, again, beat = 200*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
+		acquire.NoticeAfter, run.Again, trial.Beat = 200*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
 	}
 }
 
@@ -94,7 +98,7 @@ func TestFence(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nodes.Close()
-	env := append(os.Environ(), "REDLOCK_FENCE=9", nodesVariable+"="+strings.Join(nodes.URLs(), ","))
+	env := append(os.Environ(), "REDLOCK_FENCE=9", reach.NodesVariable+"="+strings.Join(nodes.URLs(), ","))
 	var before int64
 	for range 3 {
 		var stdout, stderr strings.Builder

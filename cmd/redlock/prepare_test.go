@@ -6,9 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
@@ -26,18 +24,6 @@ func TestPrepareCountsTheMembers(t *testing.T) {
 	w.restart(3)
 	if code, stdout, stderr := w.redlock("prepare", "--timeout", "0s", "--quorum", "--json"); code != 69 || !strings.Contains(stdout, `"votes": 1,`) || !strings.Contains(stdout, `"quorum": 3,`) {
 		t.Errorf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
-	}
-}
-
-// Without --timeout prepare waits for as long as a quarantine may take, and no longer.
-func TestPrepareIsBounded(t *testing.T) {
-	v := &voting{nodes: []string{"a", "b", "c"}, need: 2}
-	if got, want := v.bound(&redlock.Options{TTL: 10 * time.Second}), 10102*time.Millisecond+grace; got != want {
-		t.Errorf("%v, and not %v", got, want)
-	}
-	v.absent = []*redlock.NodeError{{Outcome: redlock.OutcomeQuarantined, TTL: time.Hour}}
-	if got, want := v.bound(&redlock.Options{TTL: 10 * time.Second}), time.Hour+grace; got != want {
-		t.Errorf("%v, and not %v", got, want)
 	}
 }
 

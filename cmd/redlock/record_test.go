@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/peek"
 	"github.com/quorumlock/redlock/internal/recording"
 	lua "github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
@@ -72,7 +73,7 @@ func TestHastyLookSeesTheLastChange(t *testing.T) {
 		servers = append(servers, &redis.Options{Addr: s.Addr})
 	}
 	for range 20 {
-		if d := readSet(servers, true).set; d == nil || d.Epoch != 2 {
+		if d := peek.Read(servers, true).Set; d == nil || d.Epoch != 2 {
 			t.Fatalf("%+v", d)
 		}
 	}

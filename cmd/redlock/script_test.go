@@ -23,6 +23,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	"github.com/quorumlock/redlock/internal/testbed/faultproxy"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 	"github.com/quorumlock/redlock/internal/testbed/redisproc"
@@ -154,7 +155,7 @@ func (s script) start(argv []string) *program {
 	p := &program{ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	p.cmd.Env = slices.Clone(s.env)
-	for _, name := range []string{nodesVariable, ownerVariable, "TRACEPARENT", "PACE", "PROGRESS"} { // testscript does not tell which variables a script has set
+	for _, name := range []string{reach.NodesVariable, reach.OwnerVariable, "TRACEPARENT", "PACE", "PROGRESS"} { // testscript does not tell which variables a script has set
 		if value := s.Getenv(name); value != "" {
 			p.cmd.Env = append(p.cmd.Env, name+"="+value)
 		}
@@ -373,7 +374,7 @@ var steps = map[string]func(s script, args []string){
 	// free: no node has any key of a lock, sooner than the default TTL could do it.
 	"free": func(s script, _ []string) {
 		var left []string
-		if !within(soon, func() bool {
+		if !within(3*time.Second, func() bool {
 			left = left[:0]
 			if s.nodes != nil {
 				for _, node := range s.nodes.Nodes {

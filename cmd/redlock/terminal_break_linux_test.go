@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
@@ -19,7 +20,7 @@ func TestBreakAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nodes.Close)
-	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
+	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", reach.NodesVariable+"="+strings.Join(nodes.URLs(), " "))
 	redlock := func(args ...string) string {
 		t.Helper()
 		cmd := exec.Command("redlock", args...)

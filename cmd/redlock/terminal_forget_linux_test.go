@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
@@ -37,7 +38,7 @@ func TestForgetAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nodes.Close)
-	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
+	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", reach.NodesVariable+"="+strings.Join(nodes.URLs(), " "))
 	first := exec.Command("redlock", "run", "k", "--", "true")
 	first.Env = env
 	if out, err := first.CombinedOutput(); err != nil {
@@ -76,13 +77,13 @@ func TestRestoreAsks(t *testing.T) {
 	t.Cleanup(nodes.Close)
 	urls := nodes.URLs()
 	first := exec.Command("redlock", "run", "k", "--", "true")
-	first.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join(urls[:3], " "))
+	first.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", reach.NodesVariable+"="+strings.Join(urls[:3], " "))
 	if out, err := first.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	nodes.Nodes[1].Kill()
 	nodes.Nodes[2].Kill()
-	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join([]string{urls[0], urls[3], urls[4]}, " "))
+	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", reach.NodesVariable+"="+strings.Join([]string{urls[0], urls[3], urls[4]}, " "))
 	comesBack := func() {
 		if err := nodes.Nodes[1].Restart(true); err != nil {
 			t.Fatal(err)

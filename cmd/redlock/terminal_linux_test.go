@@ -5,14 +5,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/pty"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
@@ -25,7 +26,7 @@ func TestTerminal(t *testing.T) {
 	}
 	t.Cleanup(nodes.Close)
 	var stdout, stderr buffer
-	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
+	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", reach.NodesVariable+"="+strings.Join(nodes.URLs(), " "))
 	cmd, keyboard, ended := startOnTerminal(t, env, &stdout, &stderr, "run", "--key", "k", "--", "sh", "-c", `read word; echo "read $word"; exec child polite`)
 	await := func(text string) {
 		t.Helper()
@@ -88,11 +89,11 @@ func newSession(t *testing.T) *shellSession {
 		t.Fatal(err)
 	}
 	t.Cleanup(nodes.Close)
-	keyboard, terminal := openPty(t)
+	keyboard, terminal := pty.Open(t)
 	s := &shellSession{T: t, keyboard: keyboard, ended: make(chan error, 1)}
 	go func() { _, _ = io.Copy(&s.said, keyboard) }()
 	s.shell = exec.Command(bash, "--norc", "--noprofile", "--noediting", "-i")
-	s.shell.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "PS1=$ ", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
+	s.shell.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "PS1=$ ", reach.NodesVariable+"="+strings.Join(nodes.URLs(), " "))
 	s.shell.Stdin, s.shell.Stdout, s.shell.Stderr = terminal, terminal, terminal
 	s.shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := s.shell.Start(); err != nil {
@@ -222,7 +223,7 @@ func TestScriptIsInterrupted(t *testing.T) {
 // startOnTerminal starts redlock on a terminal of its own, and gives the keyboard, and a channel that gets how it has ended.
 func startOnTerminal(t *testing.T, env []string, stdout, stderr io.Writer, args ...string) (*exec.Cmd, *os.File, <-chan error) {
 	t.Helper()
-	keyboard, terminal := openPty(t)
+	keyboard, terminal := pty.Open(t)
 	cmd := exec.Command("redlock", args...)
 	cmd.Env = env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, stdout, stderr
@@ -235,28 +236,6 @@ func startOnTerminal(t *testing.T, env []string, stdout, stderr io.Writer, args 
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return cmd, keyboard, ended
-}
-
-// openPty makes a pseudo-terminal, and gives both of its ends.
-func openPty(t *testing.T) (keyboard, terminal *os.File) {
-	t.Helper()
-	open := func(name string) *os.File {
-		f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
-		if err != nil {
-			need.Skip(t, "in a pseudo-terminal", err)
-		}
-		t.Cleanup(func() { f.Close() })
-		return f
-	}
-	keyboard = open("/dev/ptmx")
-	if err := unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetUint32(int(keyboard.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keyboard, open("/dev/pts/" + strconv.FormatUint(uint64(number), 10))
 }
 
 // If stderr is a pipe without a reader, a line that redlock writes there must not end redlock and

@@ -18,10 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/screen"
 	"github.com/quorumlock/redlock/internal/testbed/faultproxy"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/pty"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
@@ -35,7 +36,7 @@ type topSession struct {
 
 func newTopSession(t *testing.T, columns, rows uint16) *topSession {
 	t.Helper()
-	keyboard, terminal := openPty(t)
+	keyboard, terminal := pty.Open(t)
 	s := &topSession{T: t, keyboard: keyboard, terminal: terminal, before: mode(t, terminal)}
 	s.resize(columns, rows)
 	go func() { _, _ = io.Copy(&s.said, keyboard) }()
@@ -62,7 +63,7 @@ func (s *topSession) resize(columns, rows uint16) {
 func (s *topSession) start(nodes string, args ...string) (cmd *exec.Cmd, ended chan error) {
 	s.Helper()
 	cmd = exec.Command("redlock", append([]string{"top"}, args...)...)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TERM=xterm", nodesVariable+"="+nodes)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TERM=xterm", reach.NodesVariable+"="+nodes)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.terminal, s.terminal, s.terminal
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -362,33 +363,4 @@ func TestTopWhileTheNodesHang(t *testing.T) {
 		t.Errorf("it has ended with %v", err)
 	}
 	s.restored()
-}
-
-// TestTopPanics: the terminal is given back before the program ends.
-func TestTopPanics(t *testing.T) {
-	for _, where := range []string{"look", "inspect"} {
-		s := newTopSession(t, 80, 24)
-		looks := 0
-		live := &liveScreen{
-			in: s.terminal, out: s.terminal, order: "name", every: time.Millisecond,
-			look: func(context.Context) (*screen.Picture, error) {
-				if looks++; looks == 3 && where == "look" {
-					panic("here")
-				} else if looks == 3 { // the picture is drawn
-					_, _ = s.keyboard.WriteString("\r")
-				}
-				return &screen.Picture{Rows: []*locks.Row{{Names: []string{"k"}}}}, nil
-			},
-			inspect: func(context.Context, string) (*redlock.Status, error) { panic("here") },
-		}
-		func() {
-			defer func() {
-				if p := fmt.Sprint(recover()); !strings.HasPrefix(p, "here\n\ngoroutine ") {
-					t.Errorf("it panics with %q", p)
-				}
-			}()
-			_ = live.run(t.Context())
-		}()
-		s.restored()
-	}
 }

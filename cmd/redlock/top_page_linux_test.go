@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/page"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
@@ -36,7 +37,7 @@ func crowd(t *testing.T) *memredis.Cluster {
 func topPageOf(t *testing.T, nodes *memredis.Cluster, args ...string) (cmd *exec.Cmd, url string) {
 	t.Helper()
 	cmd = exec.Command("redlock", append([]string{"top", "--every", "100ms", "--http", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join(nodes.URLs(), ","))
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", reach.NodesVariable+"="+strings.Join(nodes.URLs(), ","))
 	var stdout buffer
 	cmd.Stdout = &stdout
 	if err := cmd.Start(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/screen"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
@@ -132,7 +133,7 @@ func TestTopInTmux(t *testing.T) {
 	need.Tmux(t)
 	scene := pictured(t)
 	const script = `echo before; redlock top --every 100ms; echo "code $?, $TERM"; exec cat`
-	s := newTmuxSession(t, 100, 30, script, nodesVariable+"="+strings.Join(scene.nodes.URLs(), ","))
+	s := newTmuxSession(t, 100, 30, script, reach.NodesVariable+"="+strings.Join(scene.nodes.URLs(), ","))
 	all := has(`^10 locks held, 3 waiting, 1 leftover; 0 switches/s; 2 of 3 nodes vote$`)
 	lines := s.press(all)
 	const nodesHeading, locksHeading = "node  vote  round trip  quarantine  clock", "name  mode  owner  age  left  waiting  note"

@@ -2,58 +2,21 @@ package main
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/build"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/console"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/flags"
 )
 
-// A build is what the go command has written into the binary.
-type build struct {
-	Version  string `json:"version"`
-	Go       string `json:"go"`
-	OS       string `json:"os"`
-	Arch     string `json:"arch"`
-	Commit   string `json:"commit,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // there were changes besides the commit
-}
-
-func thisBuild() build {
-	b := build{Version: "(unknown)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		b.Version = info.Main.Version
-		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				b.Commit = s.Value
-			case "vcs.modified":
-				b.Modified = s.Value == "true"
-			}
-		}
-	}
-	return b
-}
-
-// version is the version and the commit in one line.
-func version() string {
-	b := thisBuild()
-	commit, modified := "", ""
-	if b.Commit != "" {
-		commit = ", commit " + b.Commit[:min(12, len(b.Commit))]
-	}
-	if b.Modified {
-		modified = " and changes"
-	}
-	return fmt.Sprintf("redlock %s (%s %s/%s%s%s)", b.Version, b.Go, b.OS, b.Arch, commit, modified)
-}
-
 // version is redlock version.
-func (c *command) version(_ string, args []string) (int, error) {
-	asJSON, err := onlyJSON("version", args)
+func version(c *console.Console, _ string, args []string) (int, error) {
+	asJSON, err := flags.OnlyJSON("version", args)
 	switch {
 	case err != nil:
 	case asJSON:
-		err = c.printJSON(thisBuild())
+		err = c.PrintJSON(build.This())
 	default:
-		_, err = fmt.Fprintln(c.stdout, version())
+		_, err = fmt.Fprintln(c.Stdout, build.Line())
 	}
 	return 0, err
 }

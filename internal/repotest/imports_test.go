@@ -98,6 +98,26 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// TestVerbs: only the command imports a family of its verbs, so no family imports another one. What several families
+// need is in a package beside them.
+func TestVerbs(t *testing.T) {
+	const verbs = module + "/cmd/redlock/internal/verb/"
+	families := 0
+	for from, all := range imports(t) {
+		if strings.HasPrefix(from, verbs) {
+			families++
+		}
+		for _, to := range all {
+			if strings.HasPrefix(to, verbs) && from != module+"/cmd/redlock" {
+				t.Errorf("%s imports %s: only cmd/redlock imports a family of verbs", from, to)
+			}
+		}
+	}
+	if families < 6 {
+		t.Errorf("the command has only %d families of verbs", families)
+	}
+}
+
 // below has a package, and all that comes in with it.
 func below(t *testing.T, path string) map[string]bool {
 	t.Helper()

@@ -2,10 +2,7 @@ package repotest_test
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,68 +55,6 @@ func TestKnots(t *testing.T) {
 	}
 	for dir := range allowed {
 		t.Errorf("there is no package %s", dir)
-	}
-}
-
-// sharedByMain are the files of the command that main.go uses and that are no verbs.
-var sharedByMain = []string{"console.go", "messages.go", "version.go"}
-
-// TestVerbsKnowNoOther: a file of one of the command's verbs uses no file of another verb.
-func TestVerbsKnowNoOther(t *testing.T) {
-	g := graphs(t)["cmd/redlock"]
-	if n := len(verbs(g)); n < 10 {
-		t.Errorf("main.go has only %d verbs", n)
-	}
-	for _, wrong := range betweenVerbs(g) {
-		t.Error(wrong)
-	}
-}
-
-// verbs are the names of the verbs: of the files that main.go uses, less those that are shared.
-func verbs(g fileGraph) (names []string) {
-	for _, file := range g.Edges["main.go"] {
-		if !slices.Contains(sharedByMain, file) {
-			names = append(names, strings.TrimSuffix(file, ".go"))
-		}
-	}
-	return names
-}
-
-// betweenVerbs are the uses that must not be: of a verb's files, which are NAME.go and
-// NAME_more.go, by any other file but main.go, and of main.go by any file.
-func betweenVerbs(g fileGraph) (wrong []string) {
-	all := verbs(g)
-	verb := func(file string) string {
-		name, _, _ := strings.Cut(strings.TrimSuffix(file, ".go"), "_")
-		if slices.Contains(all, name) {
-			return name
-		}
-		return ""
-	}
-	for _, from := range slices.Sorted(maps.Keys(g.Edges)) {
-		for _, to := range g.Edges[from] {
-			if from != "main.go" && (to == "main.go" || verb(to) != "" && verb(to) != verb(from)) {
-				wrong = append(wrong, fmt.Sprintf("%s uses %s", from, to))
-			}
-		}
-	}
-	return wrong
-}
-
-// TestBetweenVerbs: the rule notices what it is there for.
-func TestBetweenVerbs(t *testing.T) {
-	for _, c := range []struct{ from, to, want string }{
-		{"run.go", "run_how.go", ""},
-		{"run.go", "lock.go", ""},
-		{"elect.go", "run.go", "elect.go uses run.go"},
-		{"elect.go", "run_how.go", "elect.go uses run_how.go"},
-		{"lock.go", "run.go", "lock.go uses run.go"},
-		{"run.go", "main.go", "run.go uses main.go"},
-	} {
-		g := fileGraph{Edges: map[string][]string{"main.go": {"console.go", "elect.go", "run.go"}, c.from: {"console.go", c.to}}}
-		if got := strings.Join(betweenVerbs(g), "; "); got != c.want {
-			t.Errorf("%s uses %s: %q", c.from, c.to, got)
-		}
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package page serves what redlock top shows as a page for a browser, and its changes as server-sent events.
-// The page is one file, and has every name as text, never as markup. Its tests are with the command.
+// The page is one file, and has every name as text, never as markup.
 package page
 
 import (

@@ -1,4 +1,4 @@
-// Package phrase formats figures, durations and errors for messages. Its tests are with the command.
+// Package phrase formats figures, durations and errors for messages.
 package phrase
 
 import (

@@ -1,6 +1,5 @@
 // Package screen is what redlock top shows: the lines of a screen, as functions of what the nodes have said
 // and of the keys that were pressed. It knows no terminal and asks no node.
-// Its tests are with the command.
 package screen
 
 import (

@@ -58,6 +58,24 @@ func read(t *testing.T, file, got string, update bool) string {
 	return string(text)
 }
 
+// Section is the section of the file that begins with this heading, "## HEADING", up to the next one, and the whole file.
+func Section(t *testing.T, file, heading string) (section, whole string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole = string(text)
+	begin := strings.Index(whole, "\n## "+heading+"\n")
+	if begin < 0 {
+		t.Fatalf("%s has no section %q", file, heading)
+	}
+	if next := strings.Index(whole[begin+1:], "\n## "); next >= 0 {
+		return whole[begin : begin+1+next], whole
+	}
+	return whole[begin:], whole
+}
+
 // EachSource calls f for each source in these directories that is no test.
 func EachSource(t *testing.T, dirs []string, f func(name string, fset *token.FileSet, file *ast.File)) {
 	t.Helper()

@@ -1,0 +1,2 @@
+// Package pty makes pseudo-terminals for tests. It works on Linux only.
+package pty
