@@ -179,7 +179,9 @@ func (c *Client) work(ctx context.Context) {
 	for w := range c.Plan.Workers {
 		rng := rand.New(rand.NewPCG(c.Plan.Run.Seed, uint64(c.Number)<<8|uint64(w)))
 		c.workers.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
+			// A client may come in at the very instant at which ctx ends: its workers begin all the same, or the history
+			// would depend on which of the two goroutines runs first.
+			for n := 0; n == 0 || ctx.Err() == nil; n++ {
 				pass := func(k int) { c.Process.Pass(w, 3<<20+4*n+k) }
 				c.rise(ctx)
 				pause := c.Plan.TTL / 4
