@@ -193,7 +193,7 @@ func (l *Lock) left() time.Duration { return max(0, left(l.Until(), l.locker.now
 // first byte left then.
 func (l *Lock) validUntil(sent time.Time) time.Time {
 	until := sent.Add(l.claim.TTL - l.locker.settings().drift(l.claim.TTL))
-	if !l.maxUntil.IsZero() && l.maxUntil.Before(until) {
+	if !l.maxUntil.IsZero() && left(l.maxUntil, sent) < left(until, sent) { // by both clocks: one may have been set since
 		return l.maxUntil
 	}
 	return until

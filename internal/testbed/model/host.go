@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -67,6 +68,7 @@ type Host struct {
 	stopped        time.Time // it stands still until then
 	suspended      time.Time // since when its timers stood still, too
 	suspendedUntil time.Time
+	before         time.Duration // for how long it was suspended before that
 	dead           bool
 	fars           map[string]time.Duration // by node; see Far
 	lanes          func() []int             // of its Locker; see weigh
@@ -88,18 +90,42 @@ func SleepTo(t time.Time, place time.Duration) {
 	time.Sleep(time.Until(t) + rest)
 }
 
-// Now is its clock.
+// Now is its clock. The wall clock can be set (Skew). The monotonic one cannot, and stands still while the machine is
+// suspended, as on Linux.
 func (h *Host) Now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return time.Now().Add(h.skew)
+	now := time.Now()
+	return reading(now.Add(h.skew), now.Add(-h.slept(now)))
 }
 
-// Real is what an instant of its clock is by the right time.
+// slept is for how long the machine has been suspended. Under the mutex.
+func (h *Host) slept(now time.Time) time.Duration {
+	if now.After(h.suspendedUntil) {
+		now = h.suspendedUntil
+	}
+	return h.before + max(0, now.Sub(h.suspended))
+}
+
+// Real is what an instant of its wall clock is by the right time.
 func (h *Host) Real(t time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return t.Add(-h.skew)
+	return t.Round(0).Add(-h.skew)
+}
+
+// both is a Time with a monotonic reading, as those of a synctest bubble have none.
+var both = time.Now()
+
+// reading is a Time of which the wall clock shows one instant, and the monotonic clock another one. Package time has nothing
+// for that. A Time that has both readings says so in the first bit of its first word, and its second word is the
+// monotonic one. In years in which no Time has one, it is the wall clock alone.
+func reading(wall, monotonic time.Time) time.Time {
+	t := both.Add(wall.Sub(both.Round(0)))
+	if words := (*[2]int64)(unsafe.Pointer(&t)); words[0] < 0 {
+		words[1] += int64(monotonic.Sub(wall))
+	}
+	return t
 }
 
 // Token is the process's name and a number.
@@ -184,10 +210,11 @@ func (h *Host) Suspend(d time.Duration) {
 	h.Stop(d)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.suspended, h.suspendedUntil = time.Now(), time.Now().Add(d)
+	now := time.Now()
+	h.before, h.suspended, h.suspendedUntil = h.slept(now), now, now.Add(d)
 }
 
-// Skew sets the process's clock forward by d.
+// Skew sets the process's wall clock forward by d.
 func (h *Host) Skew(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
