@@ -1,4 +1,4 @@
-package redistest_test
+package model_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package redisnode
+package script_test
 
 import (
 	"regexp"

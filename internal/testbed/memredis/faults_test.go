@@ -1,4 +1,4 @@
-package redistest_test
+package memredis_test
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package redistest
+package need_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
+// TestSizes: the environment variables decide the size of a run, and the race detector keeps a full run to the quick numbers.
 func TestSizes(t *testing.T) {
 	for _, c := range []struct {
 		use, require, long, want string

@@ -1,4 +1,4 @@
-package integration_test
+package facts_test
 
 import (
 	"errors"

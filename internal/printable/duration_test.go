@@ -1,4 +1,4 @@
-package integration_test
+package printable_test
 
 import (
 	"testing"

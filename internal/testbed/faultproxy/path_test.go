@@ -1,4 +1,4 @@
-package redistest_test
+package faultproxy_test
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package redistest_test
+package port_test
 
 import (
 	"errors"
@@ -8,7 +8,9 @@ import (
 	"github.com/quorumlock/redlock/internal/testbed/port"
 )
 
-func TestFind(t *testing.T) {
+// TestFindTriesAnotherPort: a port that turns out to be taken is given back, and the next one is tried. The port that is
+// returned stays claimed until Close.
+func TestFindTriesAnotherPort(t *testing.T) {
 	var drawn []*port.Claim
 	c, err := port.Find(func(c *port.Claim, l net.Listener) error {
 		l.Close()
@@ -32,6 +34,7 @@ func TestFind(t *testing.T) {
 	c.Close()
 }
 
+// TestFindGivesUp: at once for any error but ErrTaken, and for ErrTaken after some ports.
 func TestFindGivesUp(t *testing.T) {
 	broken := errors.New("broken")
 	for want, most := range map[error]int{broken: 1, port.ErrTaken: 20} {

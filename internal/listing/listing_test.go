@@ -1,4 +1,4 @@
-package recording_test
+package listing_test
 
 import (
 	"context"

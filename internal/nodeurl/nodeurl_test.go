@@ -1,4 +1,4 @@
-package integration_test
+package nodeurl_test
 
 import (
 	"net/url"
