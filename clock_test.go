@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 	"unsafe"
-
-	arena "github.com/quorumlock/redlock/internal/testbed/model"
 )
 
 func TestValidFor(t *testing.T) {
@@ -246,69 +243,4 @@ func TestContextsBelow(t *testing.T) {
 			t.Errorf("ended because of %v", context.Cause(below))
 		}
 	})
-}
-
-// TestOwnClock: the clock of this program's computer runs fast for a while, as a time service slews it, is always
-// 300 ppm off, or stands. All nodes seem to step, and the program is told that it is its own clock. Where the nodes
-// seem to go back, they keep their votes.
-func TestOwnClock(t *testing.T) {
-	for _, tt := range []struct {
-		name        string
-		each, gains time.Duration
-		told, waits bool
-	}{
-		{"1% fast", 5 * time.Second, 50 * time.Millisecond, false, false},
-		{"5% fast", 5 * time.Second, 250 * time.Millisecond, true, false},
-		{"8.3% fast, and often", 500 * time.Millisecond, 41500 * time.Microsecond, true, false},
-		{"8.3% fast", 12 * time.Second, time.Second, true, false},
-		{"300 ppm fast", time.Hour, 1080 * time.Millisecond, false, false},
-		{"300 ppm slow", time.Hour, -1080 * time.Millisecond, false, false},
-		{"set forward by a day", 5 * time.Second, 24 * time.Hour, true, false},
-		{"stands for a minute", 65 * time.Second, -time.Minute, true, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				f := newFleet(t, 3)
-				var told warnings
-				quarantined := 0
-				lk := f.client(&Options{Hooks: &Hooks{Warning: told.add, Quarantined: func(string, time.Duration, error) { quarantined++ }}}, 0)
-				if err := lk.WaitReady(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				pass(time.Minute)
-				before := quarantined
-				try := func() error {
-					l, err := lk.TryAcquire(t.Context(), "a")
-					if err != nil {
-						return err
-					}
-					return l.Release(t.Context())
-				}
-				if err := try(); err != nil {
-					t.Fatal(err)
-				}
-				for n := range 6 {
-					pass(tt.each)
-					lk.settings().Clock.(*arena.Host).Skew(tt.gains)
-					err := try()
-					if (err != nil) != tt.waits {
-						t.Fatalf("%d: %v", n, err)
-					}
-					if tt.waits {
-						pass(12 * time.Second)
-						if err := try(); err != nil {
-							t.Fatal(err)
-						}
-					}
-				}
-				pass(time.Second)
-				if (quarantined > before) != tt.waits {
-					t.Errorf("%d quarantines", quarantined-before)
-				}
-				if got := told.all(); strings.Contains(got, "this computer's own clock") != tt.told {
-					t.Errorf("told %q", got)
-				}
-			})
-		})
-	}
 }

@@ -145,8 +145,8 @@ func silent(far net.Conn) {
 }
 
 // shaken runs shake over a pipe, with so much time, and then over another pipe to see whether the port speaks plain text. It
-// returns the error, and after how long it came.
-func shaken(ctx context.Context, t *testing.T, limit time.Duration, p port) (error, time.Duration) {
+// returns how long that took, and the error.
+func shaken(ctx context.Context, t *testing.T, limit time.Duration, p port) (time.Duration, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -162,7 +162,7 @@ func shaken(ctx context.Context, t *testing.T, limit time.Duration, p port) (err
 	defer conn.Close()
 	start := time.Now()
 	_, err := shake(ctx, conn, &tls.Config{ServerName: "redis.example"}, again)
-	return err, time.Since(start)
+	return time.Since(start), err
 }
 
 // TestPortWithoutTLSIsTold: a Redis that speaks no TLS waits for the end of the line that the handshake looks like. After three
@@ -193,7 +193,7 @@ func TestPortWithoutTLSIsTold(t *testing.T) {
 		{"a port that says nothing", silent, false, 4 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			err, took := shaken(t.Context(), t, 4*time.Second, tt.port)
+			took, err := shaken(t.Context(), t, 4*time.Second, tt.port)
 			if errors.Is(err, facts.ErrPlain) != tt.plain || took != tt.after {
 				t.Errorf("%s: %v after %v", tt.name, err, took)
 			}
@@ -210,7 +210,7 @@ func TestHandshakeEndsWithItsContext(t *testing.T) {
 		gone := errors.New("the caller is gone")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(gone) })
-		err, took := shaken(ctx, t, time.Minute, silent)
+		took, err := shaken(ctx, t, time.Minute, silent)
 		if !errors.Is(err, gone) || took != time.Second {
 			t.Errorf("%v after %v", err, took)
 		}

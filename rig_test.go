@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -13,8 +14,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/sim"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -106,7 +114,8 @@ type replied struct {
 }
 
 func (p *pipelined) Refresh(context.Context) error { return nil }
-func (p *pipelined) Outdated() bool                { return false }
+
+func (p *pipelined) Outdated() bool { return false }
 
 func (p *pipelined) Encode(batch []*lane.Request) {
 	p.encoded = nil
@@ -383,11 +392,17 @@ func (m *model) set(f func(*model)) {
 func (m *model) put(key, token string, ttl time.Duration) {
 	m.set(func(m *model) { m.keys[key] = entry{token, time.Now().Add(ttl)} })
 }
-func (m *model) forget()              { m.set(func(m *model) { clear(m.keys); clear(m.queues) }) }
-func (m *model) kill()                { m.set(func(m *model) { m.down = true }); m.deafen() }
-func (m *model) revive()              { m.set(func(m *model) { m.down = false }) }
-func (m *model) hang()                { m.set(func(m *model) { m.hung = make(chan struct{}) }) }
-func (m *model) resume()              { m.set(func(m *model) { close(m.hung); m.hung = nil }) }
+
+func (m *model) forget() { m.set(func(m *model) { clear(m.keys); clear(m.queues) }) }
+
+func (m *model) kill() { m.set(func(m *model) { m.down = true }); m.deafen() }
+
+func (m *model) revive() { m.set(func(m *model) { m.down = false }) }
+
+func (m *model) hang() { m.set(func(m *model) { m.hung = make(chan struct{}) }) }
+
+func (m *model) resume() { m.set(func(m *model) { close(m.hung); m.hung = nil }) }
+
 func (m *model) slow(d time.Duration) { m.set(func(m *model) { m.delay = d }) }
 
 // models is a set of nodes that any number of Lockers may use.
@@ -491,4 +506,313 @@ func pass(d time.Duration) {
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, f)
+}
+
+// wantQuorumError checks that err is the one sentinel and no other, and adds up.
+func wantQuorumError(t *testing.T, err, want error) *QuorumError {
+	t.Helper()
+	var q *QuorumError
+	if !errors.As(err, &q) {
+		t.Fatalf("got %v, want a QuorumError", err)
+	}
+	for _, sentinel := range []error{ErrHeld, ErrNoQuorum, ErrLost} {
+		if got := errors.Is(err, sentinel); got != (sentinel == want) {
+			t.Errorf("errors.Is(%v, %v) is %v", err, sentinel, got)
+		}
+	}
+	return q
+}
+
+func acquired(t *testing.T, lk *Locker, name string, options ...AcquireOption) *Lock {
+	t.Helper()
+	l, err := lk.TryAcquire(t.Context(), name, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return l
+}
+
+// wantEnd waits for the end of a lock's context and checks when and why it came.
+func wantEnd(t *testing.T, ctx context.Context, at time.Time, cause error) {
+	t.Helper()
+	<-ctx.Done()
+	if now := time.Now(); !now.Equal(at) {
+		t.Errorf("told %v after the end of validity", now.Sub(at))
+	}
+	if got := context.Cause(ctx); !errors.Is(got, cause) || !errors.Is(got, ErrLost) {
+		t.Errorf("the cause is %v, want %v", got, cause)
+	}
+}
+
+// A fleet is a number of model nodes, and the processes that use them.
+type fleet struct {
+	*testing.T
+	nodes []*arena.Node
+	hosts int
+}
+
+func newFleet(t *testing.T, n int) *fleet {
+	f := &fleet{T: t}
+	for i := range n {
+		f.nodes = append(f.nodes, arena.NewNode(sim.Seed(1), fmt.Sprint("node", i), 400*time.Microsecond)) // one connection: the others join later
+	}
+	return f
+}
+
+// node returns the node with this name, or nil if there is none.
+func (f *fleet) node(name string) *arena.Node {
+	return arena.Named(f.nodes, name)
+}
+
+// aFleet opens a Locker over model nodes, in a process of its own.
+func aFleet(t *testing.T, n int, opts Options) (*fleet, *Locker, *arena.Host) {
+	f := newFleet(t, n)
+	lk, h := f.open(opts)
+	return f, lk, h
+}
+
+// open is another process. It knows the description of the set, if enough nodes answer.
+func (f *fleet) open(opts Options) (*Locker, *arena.Host) {
+	lk, h, err := f.over(opts, f.nodes...)
+	if err == nil {
+		err = lk.ready(f.Context())
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	pass(10 * time.Millisecond) // the last node has been told, too
+	return lk, h
+}
+
+// over is another process, which is given these nodes.
+func (f *fleet) over(opts Options, nodes ...*arena.Node) (*Locker, *arena.Host, error) {
+	f.hosts++
+	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
+	opts.Clock, opts.Owner = h, "host:1"
+	replace.In(&opts, h.Parts(f.node))
+	var given []string
+	for _, n := range nodes {
+		given = append(given, n.Name)
+	}
+	lk, err := New(arena.Clients(given), &opts)
+	if err == nil {
+		f.Cleanup(func() { lk.Close() })
+	}
+	return lk, h, err
+}
+
+// tell has a node keep a description, if it keeps none or an earlier one.
+func (f *fleet) tell(n *arena.Node, d *wire.Description) {
+	f.Helper()
+	f.tellAs(n, n.Name, d)
+}
+
+func (f *fleet) tellAs(n *arena.Node, self string, d *wire.Description) {
+	f.Helper()
+	hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli()}
+	mark, err := f.join(n, hello)
+	hello.Told, hello.While = wire.Told{Self: self, Description: wire.ParseDescription(d.Text())}, mark.Value
+	if err == nil {
+		mark, err = f.join(n, hello)
+	}
+	if err != nil || mark.Told.Description == nil {
+		f.Fatal(mark, err)
+	}
+}
+
+// kept is what a node keeps of its set.
+func (f *fleet) kept(n *arena.Node) wire.Told {
+	f.Helper()
+	mark, err := f.join(n, wire.Hello{Marked: true, Time: time.Now().UnixMilli()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return mark.Told
+}
+
+func (f *fleet) join(n *arena.Node, hello wire.Hello) (wire.Mark, error) {
+	f.hosts++
+	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
+	mark, err := n.Dial(h, time.Second).Connect(f.Context(), hello)
+	return mark, err
+}
+
+// locker is a process that is given some nodes, and knows nothing of them yet.
+func (f *fleet) locker(opts Options, nodes ...*arena.Node) *Locker {
+	f.Helper()
+	lk, _, err := f.over(opts, nodes...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return lk
+}
+
+// onNodes runs a test on so many nodes that keep no description.
+func onNodes(t *testing.T, n int, test func(*fleet)) {
+	t.Helper()
+	bubble(t, func(t *testing.T) { test(newFleet(t, n)) })
+}
+
+// change has a process change the set.
+func (f *fleet) change(lk *Locker, c Change) Members {
+	f.Helper()
+	m, err := lk.Change(f.Context(), c, func(what string, most time.Duration) { f.Logf("waits for %s, %v", what, most) })
+	if err != nil {
+		f.Fatal(err)
+	}
+	return m
+}
+
+// agrees checks that nodes keep the same description, each under its own name, and gives it.
+func (f *fleet) agrees(nodes ...*arena.Node) *wire.Description {
+	f.Helper()
+	var first *wire.Description
+	for _, n := range nodes {
+		told := f.kept(n)
+		if told.Description == nil {
+			f.Fatalf("%s keeps nothing", n.Name)
+		}
+		if first == nil {
+			first = told.Description
+		}
+		if told.Text() != first.Text() || told.Self != n.Name {
+			f.Errorf("%s is %s and keeps %s, and another one keeps %s", n.Name, told.Self, told.Text(), first.Text())
+		}
+	}
+	return first
+}
+
+// described gives a client of nodes that keep the first description, and one that can follow that.
+func (f *fleet) described() (lk *Locker, next wire.Description) {
+	f.Helper()
+	lk = f.locker(Options{}, f.nodes...)
+	f.locks(lk, true)
+	pass(time.Second)
+	next = *f.agrees(f.nodes...).Next()
+	next.Since++
+	return lk, next
+}
+
+// changed gives a client of nodes that keep the second description, and that description.
+func (f *fleet) changed() (lk *Locker, second wire.Description) {
+	f.Helper()
+	lk, second = f.described()
+	for _, n := range f.nodes {
+		f.tell(n, &second)
+	}
+	f.locks(lk, true)
+	pass(time.Second)
+	return lk, second
+}
+
+// locks checks that a Locker can lock, or that it cannot.
+func (f *fleet) locks(lk *Locker, want bool) (err error) {
+	f.Helper()
+	l, err := lk.TryAcquire(f.Context(), "locks")
+	if err == nil {
+		if e := l.Release(f.Context()); e != nil {
+			f.Error(e)
+		}
+	}
+	if err == nil != want {
+		f.Errorf("it can lock: %v, want %v: %v", err == nil, want, err)
+	}
+	pass(100 * time.Millisecond)
+	return err
+}
+
+// choose has a node take part in a choice, as a client does that ends before the next step.
+func (f *fleet) choose(n *arena.Node, ballot string, value *wire.Description) wire.Chosen {
+	f.Helper()
+	f.hosts++
+	l := n.Dial(arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts)), time.Second)
+	if _, err := l.Connect(f.Context(), wire.Hello{}); err != nil {
+		f.Fatal(err)
+	}
+	calls := []arena.Call{{Op: wire.Choose, Args: []string{"1", ballot, "", ""}}}
+	if value != nil {
+		calls[0].Args[0], calls[0].Args[2] = fmt.Sprint(value.Epoch), value.Text()
+	}
+	if value != nil && value.Epoch > 1 {
+		calls[0].Args[3] = value.Set
+	}
+	if err := l.Exec(calls); err != nil || calls[0].Err != nil {
+		f.Fatal(err, calls[0].Err)
+	}
+	c, ok := wire.ParseChosen(calls[0].Value)
+	if !ok {
+		f.Fatal(calls[0].Value)
+	}
+	return c
+}
+
+// tokens is how many locks are on a node.
+func (f *fleet) tokens(n *arena.Node) (count int) {
+	for range n.Tokens() {
+		count++
+	}
+	return count
+}
+
+// A growing set is of nodes that may all be reached by their addresses.
+type growing struct {
+	*testing.T
+	*redistest.Bubble
+}
+
+func grows(t *testing.T, n int, f func(*growing)) {
+	bubble(t, func(t *testing.T) {
+		leaks.Check(t)
+		f(&growing{t, redistest.NewBubble(t, n)})
+	})
+}
+
+// over returns a Locker that is given some of the nodes.
+func (g *growing) over(opts *Options, nodes ...int) *Locker {
+	g.Helper()
+	clients := make([]*redis.Client, len(nodes))
+	for i, node := range nodes {
+		o := g.Options(node)
+		o.Addr, o.Dialer = g.Addr(node), g.dial
+		clients[i] = redis.NewClient(o)
+		g.Cleanup(func() { clients[i].Close() })
+	}
+	lk, err := New(clients, opts)
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.Cleanup(func() { lk.Close() })
+	return lk
+}
+
+func (g *growing) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	for i := range g.Len() {
+		if g.Addr(i) == addr {
+			return g.Options(i).Dialer(ctx, network, addr)
+		}
+	}
+	return nil, errors.New("nobody lives at " + addr)
+}
+
+func (g *growing) change(lk *Locker, c Change) Members {
+	g.Helper()
+	m, err := lk.Change(g.Context(), c, func(what string, most time.Duration) { g.Logf("waits for %s, %v", what, most) })
+	if err != nil {
+		g.Fatal(err)
+	}
+	return m
+}
+
+// try checks that a Locker can lock, or cannot.
+func (g *growing) try(lk *Locker, want bool) {
+	g.Helper()
+	l, err := lk.TryAcquire(g.Context(), "tries")
+	if err == nil {
+		err = l.Release(g.Context())
+	}
+	if (err == nil) != want {
+		g.Errorf("it can lock: %v, want %v: %v", err == nil, want, err)
+	}
+	time.Sleep(100 * time.Millisecond)
 }

@@ -1,21 +1,15 @@
-package redlock
+package integration_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock"
 	arena "github.com/quorumlock/redlock/internal/testbed/model"
-	"github.com/quorumlock/redlock/internal/testbed/redistest"
 	"github.com/quorumlock/redlock/internal/wire"
-	"github.com/redis/go-redis/v9"
 )
 
 // TestDescriptionComesBack: nodes that have lost their data get the description back from the programs that
@@ -28,13 +22,13 @@ func TestDescriptionComesBack(t *testing.T) {
 		for _, other := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, another spelling: %v", tt.name, other), func(t *testing.T) {
 				onNodes(t, 3, func(f *fleet) {
-					first := f.locker(Options{}, f.nodes...)
+					first := f.locker(redlock.Options{}, f.nodes...)
 					f.locks(first, true)
 					pass(time.Second)
 					was := f.agrees(f.nodes...)
 					lk := first
 					if other {
-						lk = f.spelled(Options{}, func(name string) string { return "alias-of-" + name })
+						lk = f.spelled(redlock.Options{}, func(name string) string { return "alias-of-" + name })
 						f.locks(lk, true)
 						first.Close()
 					}
@@ -65,7 +59,7 @@ func TestMostHaveForgotten(t *testing.T) {
 		for _, n := range f.nodes[:2] {
 			n.Flush()
 		}
-		refused := func(lk *Locker) {
+		refused := func(lk *redlock.Locker) {
 			f.Helper()
 			for range 3 {
 				if err := f.locks(lk, false); err == nil || !strings.Contains(err.Error(), "2 of the nodes node0, node1, node2 have lost the description of their set (the key redlock:set), and ") || !strings.Contains(err.Error(), "redlock members restore") {
@@ -79,7 +73,7 @@ func TestMostHaveForgotten(t *testing.T) {
 		f.nodes[2].Restart(true)
 		pass(20 * time.Second)
 		refused(lk)
-		if _, _, err := f.over(Options{}, f.nodes...); err == nil || !strings.Contains(err.Error(), "redlock members restore") {
+		if _, err := f.over(redlock.Options{}, f.nodes...); err == nil || !strings.Contains(err.Error(), "redlock members restore") {
 			f.Errorf("New: %v", err)
 		}
 		for _, n := range f.nodes[:2] {
@@ -96,7 +90,7 @@ func TestMostHaveForgotten(t *testing.T) {
 		f.locks(lk, false) // finds out, and the nodes have no vote
 		pass(20 * time.Second)
 		f.locks(lk, true)
-		f.locks(f.locker(Options{}, f.nodes...), true)
+		f.locks(f.locker(redlock.Options{}, f.nodes...), true)
 		f.agrees(f.nodes...)
 	})
 }
@@ -110,7 +104,7 @@ func TestKeptNoneWhenTheSetWasNew(t *testing.T) {
 		second.Quorum = 3
 		f.tell(f.nodes[2], second)
 		f.nodes[2].Hang(true)
-		lk, _, err := f.over(Options{}, f.nodes...)
+		lk, err := f.over(redlock.Options{}, f.nodes...)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -137,13 +131,13 @@ func TestKeptNoneWhenTheSetWasNew(t *testing.T) {
 // the same nodes, and then one more node loses its data. Each of the three keeps something else, and the set heals by itself.
 func TestTwoFirstSets(t *testing.T) {
 	onNodes(t, 3, func(f *fleet) {
-		first := f.locker(Options{}, f.nodes...)
+		first := f.locker(redlock.Options{}, f.nodes...)
 		f.locks(first, true)
 		f.nodes[1].Hang(true)
 		f.nodes[0].Flush()
 		f.nodes[2].Flush()
 		pass(time.Second)
-		second, _, err := f.over(Options{}, f.nodes...)
+		second, err := f.over(redlock.Options{}, f.nodes...)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -165,7 +159,7 @@ func TestTwoFirstSets(t *testing.T) {
 // changed since. The client tells the third node nothing: the other set may have a quorum elsewhere.
 func TestRivalSetHasChanged(t *testing.T) {
 	onNodes(t, 4, func(f *fleet) {
-		lk := f.locker(Options{}, f.nodes[:3]...)
+		lk := f.locker(redlock.Options{}, f.nodes[:3]...)
 		f.locks(lk, true)
 		pass(time.Second)
 		first := f.agrees(f.nodes[:3]...)
@@ -201,7 +195,7 @@ func TestRivalSetHasChanged(t *testing.T) {
 			f.Errorf("node1 was told %s", told.Text())
 		}
 		apart([]*arena.Node{f.nodes[0], f.nodes[3]}, f.nodes[1:3])
-		f.locks(f.locker(Options{}, f.nodes[0], f.nodes[1], f.nodes[3]), true)
+		f.locks(f.locker(redlock.Options{}, f.nodes[0], f.nodes[1], f.nodes[3]), true)
 	})
 }
 
@@ -236,10 +230,10 @@ func TestAwayAfterAnotherDescription(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			onNodes(t, 5, func(f *fleet) {
-				sleeper := f.locker(Options{}, f.nodes[:3]...)
+				sleeper := f.locker(redlock.Options{}, f.nodes[:3]...)
 				f.locks(sleeper, true)
 				pass(time.Second)
-				served := f.locker(Options{}, tt.after(f, f.agrees(f.nodes[:3]...))...)
+				served := f.locker(redlock.Options{}, tt.after(f, f.agrees(f.nodes[:3]...))...)
 				pass(20 * time.Second)
 				f.locks(served, true)
 				f.nodes[1].Flush()
@@ -284,13 +278,13 @@ func TestMadeAnewBesideAMember(t *testing.T) {
 		for _, n := range f.nodes[:2] {
 			n.Flush()
 		}
-		after := f.locker(Options{}, f.nodes...)
+		after := f.locker(redlock.Options{}, f.nodes...)
 		if _, err := after.Acquire(f.Context(), "early"); err != nil {
 			t.Fatal(err)
 		}
 		last.Hang(false)
 		pass(20 * time.Second)
-		for _, lk := range []*Locker{before, after} {
+		for _, lk := range []*redlock.Locker{before, after} {
 			_, _ = lk.TryAcquire(f.Context(), "found out")
 			pass(time.Second)
 			f.locks(lk, true)
@@ -302,7 +296,7 @@ func TestMadeAnewBesideAMember(t *testing.T) {
 		_, _ = after.TryAcquire(f.Context(), "found out")
 		pass(20 * time.Second)
 		f.nodes[0].Kill()
-		for _, lk := range []*Locker{before, after} {
+		for _, lk := range []*redlock.Locker{before, after} {
 			_, _ = lk.TryAcquire(f.Context(), "found out")
 			pass(time.Second)
 			f.locks(lk, true)
@@ -325,7 +319,7 @@ func TestSleeperTakesNoOtherSet(t *testing.T) {
 			for _, n := range f.nodes[:2] {
 				f.tell(n, &wire.Description{MaxTTL: 10_000, Epoch: 3, Set: "another", Members: []string{"node0", "node1"}})
 			}
-			theirs := f.locker(Options{}, f.nodes[:2]...)
+			theirs := f.locker(redlock.Options{}, f.nodes[:2]...)
 			pass(20 * time.Second)
 			f.locks(theirs, true)
 			f.nodes[2].Kill()
@@ -334,7 +328,7 @@ func TestSleeperTakesNoOtherSet(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			onNodes(t, 6, func(f *fleet) {
-				sleeper := f.locker(Options{}, f.nodes[:3]...)
+				sleeper := f.locker(redlock.Options{}, f.nodes[:3]...)
 				f.locks(sleeper, true)
 				pass(time.Second)
 				known := *f.agrees(f.nodes[:3]...).Copy()
@@ -350,13 +344,13 @@ func TestSleeperTakesNoOtherSet(t *testing.T) {
 				for _, n := range f.nodes[3:] {
 					f.tell(n, &now)
 				}
-				lk := f.locker(Options{}, f.nodes[3:]...)
+				lk := f.locker(redlock.Options{}, f.nodes[3:]...)
 				for _, n := range f.nodes[:3] {
 					n.Flush()
 				}
 				pass(20 * time.Second)
 				tt.after(f)
-				acquired(f.T, lk, "locks", AutoRenew())
+				atRest(f.T, lk, "locks", redlock.AutoRenew())
 				for range 4 {
 					f.locks(sleeper, false)
 					pass(20 * time.Second)
@@ -375,13 +369,13 @@ func TestCopyOfAMember(t *testing.T) {
 				before, second := f.described()
 				f.nodes[2].Flush()
 				f.tellAs(f.nodes[2], "node0", &second)
-				for _, lk := range []*Locker{before, f.locker(Options{}, f.nodes[order[0]], f.nodes[order[1]], f.nodes[order[2]])} {
+				for _, lk := range []*redlock.Locker{before, f.locker(redlock.Options{}, f.nodes[order[0]], f.nodes[order[1]], f.nodes[order[2]])} {
 					_, _ = lk.TryAcquire(f.Context(), "found out")
 					pass(20 * time.Second)
 					f.locks(lk, true)
 					pass(time.Minute)
 					f.locks(lk, true)
-					if n := len(lk.lanes.Weigh()); n > 3+1 {
+					if n := f.lanes(lk); n > 3+1 {
 						t.Errorf("it has %d lanes", n)
 					}
 					s, err := lk.Inspect(f.Context(), "locks")
@@ -422,7 +416,7 @@ func TestCopyForgets(t *testing.T) {
 			pass(20 * time.Second)
 		}
 		f.agrees(f.nodes...)
-		if n := len(lk.lanes.Weigh()); n != 3 {
+		if n := f.lanes(lk); n != 3 {
 			t.Errorf("it has %d lanes", n)
 		}
 		f.nodes[1].Kill()
@@ -435,70 +429,16 @@ func TestCopyForgets(t *testing.T) {
 // TestCopyIsNotAdded: nor does it become a member before it is emptied.
 func TestCopyIsNotAdded(t *testing.T) {
 	onNodes(t, 4, func(f *fleet) {
-		lk := f.locker(Options{}, f.nodes[:3]...)
+		lk := f.locker(redlock.Options{}, f.nodes[:3]...)
 		f.locks(lk, true)
 		pass(time.Second)
 		f.tellAs(f.nodes[3], "node0", f.agrees(f.nodes[:3]...))
-		if _, err := lk.Change(f.Context(), Change{Add: "node3"}, nil); err == nil || !strings.Contains(err.Error(), "node3: it says that it is the member node0") {
+		if _, err := lk.Change(f.Context(), redlock.Change{Add: "node3"}, nil); err == nil || !strings.Contains(err.Error(), "node3: it says that it is the member node0") {
 			t.Errorf("a copy is added: %v", err)
 		}
 		f.nodes[3].Flush()
-		if m, err := lk.Change(f.Context(), Change{Add: "node3"}, nil); err != nil || len(m.Nodes) != 4 {
+		if m, err := lk.Change(f.Context(), redlock.Change{Add: "node3"}, nil); err != nil || len(m.Nodes) != 4 {
 			t.Errorf("%+v, %v", m, err)
-		}
-	})
-}
-
-// TestSetMadeAnew: all nodes lose their data while a client cannot reach them, and another client makes a set of
-// them anew, a moment later and in another order, with the same quorum or another one. The first client follows.
-func TestSetMadeAnew(t *testing.T) {
-	for _, quorum := range []int{2, 3} {
-		t.Run(fmt.Sprint("quorum ", quorum), func(t *testing.T) { madeAnew(t, quorum) })
-	}
-}
-
-func madeAnew(t *testing.T, quorum int) {
-	grows(t, 3, func(g *growing) {
-		var away atomic.Bool
-		clients := make([]*redis.Client, 3)
-		for i := range clients {
-			o := g.Options(i)
-			dial := o.Dialer
-			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if away.Load() {
-					return nil, errors.New("no network")
-				}
-				return dial(ctx, network, addr)
-			}
-			clients[i] = redis.NewClient(o)
-			g.Cleanup(func() { clients[i].Close() })
-		}
-		first, err := New(clients, nil)
-		if err != nil {
-			g.Fatal(err)
-		}
-		g.Cleanup(func() { first.Close() })
-		locked := func(lk *Locker) {
-			g.Helper()
-			l, err := lk.Acquire(g.Context(), "a")
-			if err == nil {
-				err = l.Release(g.Context())
-			}
-			if err != nil {
-				g.Fatal(err)
-			}
-		}
-		locked(first)
-		away.Store(true)
-		for i := range 3 {
-			g.Restart(i, false)
-		}
-		time.Sleep(time.Second)
-		locked(g.over(&Options{Quorum: quorum}, 2, 1, 0))
-		away.Store(false)
-		locked(first)
-		if m := first.Members(); m.Quorum != quorum {
-			g.Errorf("the first client goes by %+v", m)
 		}
 	})
 }
@@ -516,15 +456,15 @@ func TestTwoDescriptionsOfOneEpoch(t *testing.T) {
 			f.tell(n, both[1-i/2])
 		}
 		for _, given := range [][]*arena.Node{f.nodes[:3], f.nodes[1:]} {
-			lk := f.locker(Options{}, given...)
+			lk := f.locker(redlock.Options{}, given...)
 			for range 20 {
 				f.locks(lk, false)
 				pass(time.Second)
 			}
-			if n := len(lk.lanes.View().Lanes); n != 3 {
+			if n := len(lk.Members().Nodes); n != 3 {
 				t.Errorf("it has %d members", n)
 			}
-			if n := len(lk.lanes.Weigh()); n > 10 {
+			if n := f.lanes(lk); n > 10 {
 				t.Errorf("it has made %d lanes", n)
 			}
 		}
@@ -535,7 +475,7 @@ func TestTwoDescriptionsOfOneEpoch(t *testing.T) {
 // it is a member of both.
 func TestNodeOfALivingSet(t *testing.T) {
 	onNodes(t, 5, func(f *fleet) {
-		ours := f.locker(Options{}, f.nodes[:3]...)
+		ours := f.locker(redlock.Options{}, f.nodes[:3]...)
 		f.locks(ours, true)
 		pass(time.Second)
 		theirs := &wire.Description{MaxTTL: 10_000, Epoch: 7, Set: "theirs", Members: []string{"node1", "node2", "node3", "node4"}}
@@ -551,28 +491,6 @@ func TestNodeOfALivingSet(t *testing.T) {
 			if told := f.kept(n); told.Set != "theirs" {
 				t.Errorf("%s was told %s", n.Name, told.Text())
 			}
-		}
-	})
-}
-
-// TestOtherVersion: a node that another version of the library uses, which this one does not know, is refused by its name,
-// and stays as it is.
-func TestOtherVersion(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		nodes := redistest.NewBubble(t, 3)
-		const marker = "2:of:a:later:version"
-		if err := nodes.Mini(1).Set(script.Marker, marker); err != nil {
-			t.Fatal(err)
-		}
-		lk, err := New(nodes.Clients(), nil)
-		if err == nil {
-			lk.Close()
-		}
-		if err == nil || !strings.Contains(err.Error(), "node "+nodes.Client(1).Options().Addr+": ineligible: must not vote: its marker is of version 2, and this program knows version 1") {
-			t.Errorf("New: %v", err)
-		}
-		if got, _ := nodes.Mini(1).Get(script.Marker); got != marker {
-			t.Errorf("its marker is %q", got)
 		}
 	})
 }
