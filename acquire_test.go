@@ -20,9 +20,9 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// TestLargestNumber: which number of a round is the fence, and whether that is stored
+// TestFenceIsTheLargestNumberGranted: which number of a round is the fence, and whether that is stored
 // yet. Only the grants of nodes with a vote count.
-func TestLargestNumber(t *testing.T) {
+func TestFenceIsTheLargestNumberGranted(t *testing.T) {
 	type answer struct {
 		outcome wire.Status
 		number  int64
@@ -54,7 +54,9 @@ func TestLargestNumber(t *testing.T) {
 	}
 }
 
-func TestLockOfItsOwn(t *testing.T) {
+// TestLockIsValidFromBeforeItWasAskedFor: validity counts from before the first byte, less the drift; the lock has
+// its name, a token, and its key under the prefix.
+func TestLockIsValidFromBeforeItWasAskedFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, &Options{Prefix: "app:"})
@@ -90,8 +92,8 @@ func TestLockOfItsOwn(t *testing.T) {
 	})
 }
 
-// TestTokensAreFresh: each attempt of one wait has a token of its own (B1).
-func TestTokensAreFresh(t *testing.T) {
+// TestEachAttemptHasATokenOfItsOwn: each attempt of one wait has a token of its own (B1).
+func TestEachAttemptHasATokenOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		tokens := make(map[string]bool)
@@ -117,8 +119,8 @@ func TestTokensAreFresh(t *testing.T) {
 	})
 }
 
-// TestWonWhileCtxEnded: a lock that was won after its call has ended is released.
-func TestWonWhileCtxEnded(t *testing.T) {
+// TestLockWonAfterItsCallHasEndedIsReleased: a lock that was won after its call has ended is released.
+func TestLockWonAfterItsCallHasEndedIsReleased(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, &Options{Quorum: 3})
@@ -142,9 +144,9 @@ type pausing struct{ skipped atomic.Int64 }
 
 func (p *pausing) Now() time.Time { return time.Now().Add(time.Duration(p.skipped.Load())) }
 
-// TestSecondLookAtTheClock: a lock that took its whole life to acquire is not
+// TestLockThatTookItsWholeLifeIsNotHandedOut: a lock that took its whole life to acquire is not
 // handed out (B5).
-func TestSecondLookAtTheClock(t *testing.T) {
+func TestLockThatTookItsWholeLifeIsNotHandedOut(t *testing.T) {
 	for _, tt := range []struct {
 		pause time.Duration
 		want  error
@@ -316,9 +318,9 @@ func (m *model) drop(key, token string) {
 	})
 }
 
-// TestTryAgainstAHolder: a try against a client that has the lock ends after a round trip or two, or soon after the middle of its
+// TestTryEndsSoonAgainstAHolder: a try against a client that has the lock ends after a round trip or two, or soon after the middle of its
 // NodeTimeout where so many of the holder's nodes are down that nobody is seen to have a quorum. It leaves nothing.
-func TestTryAgainstAHolder(t *testing.T) {
+func TestTryEndsSoonAgainstAHolder(t *testing.T) {
 	for _, tt := range []struct {
 		nodes     int
 		has, down []int
@@ -362,9 +364,9 @@ func TestTryAgainstAHolder(t *testing.T) {
 	}
 }
 
-// TestTryBehindReaders: a try ends soon where clients that came before hold the lock together, although the nodes name
+// TestTryEndsSoonBehindReaders: a try ends soon where clients that came before hold the lock together, although the nodes name
 // different ones of them. If they have just released it, and are there no more when the try asks again, it gets the lock.
-func TestTryBehindReaders(t *testing.T) {
+func TestTryEndsSoonBehindReaders(t *testing.T) {
 	const ms = time.Millisecond
 	for _, gone := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
@@ -467,9 +469,9 @@ func (v *voiding) Exec(batch []*lane.Request) error {
 	return err
 }
 
-// TestTryIsBounded: a try takes a NodeTimeout at the most, also with nodes that hang, and as the first call of a
+// TestTryTakesANodeTimeoutAtMost: a try takes a NodeTimeout at the most, also with nodes that hang, and as the first call of a
 // Locker; and one node that hangs does not keep it from the lock.
-func TestTryIsBounded(t *testing.T) {
+func TestTryTakesANodeTimeoutAtMost(t *testing.T) {
 	for _, hung := range []int{1, 2, 3} {
 		for _, known := range []bool{false, true} {
 			for _, held := range []bool{false, true} {
@@ -514,9 +516,9 @@ func (e serverError) Error() string { return string(e) }
 
 func (serverError) RedisError() {}
 
-// TestWhatCanNeverWork: a majority of nodes that refuse this client for good end a wait after some seconds, with the
+// TestRefusalsThatLastEndAWait: a majority of nodes that refuse this client for good end a wait after some seconds, with the
 // reason; all waiters of a Locker share the time. A minority does not, nor do nodes that may be back any moment.
-func TestWhatCanNeverWork(t *testing.T) {
+func TestRefusalsThatLastEndAWait(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		err   error
@@ -628,8 +630,8 @@ func TestForbiddenName(t *testing.T) {
 	})
 }
 
-// TestRotation: a password that is wrong for less than the bound ends no wait, however often that happens.
-func TestRotation(t *testing.T) {
+// TestRefusalsThatEndInTimeEndNoWait: a password that is wrong for less than the bound ends no wait, however often that happens.
+func TestRefusalsThatEndInTimeEndNoWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		other, lk := ms.locker(t, nil), ms.locker(t, nil)

@@ -65,9 +65,9 @@ func late(c *modelConn, gates map[string]chan struct{}) execs {
 	}}
 }
 
-// TestBrokenTokenIsPutBack: nodes drop the token one after another, and in between the holder's extensions put it back.
+// TestBrokenTokenIsNotExtendedThoughItIsPutBack: nodes drop the token one after another, and in between the holder's extensions put it back.
 // They are not confirmed by a node that has noted that the token is broken, though it has the token.
-func TestBrokenTokenIsPutBack(t *testing.T) {
+func TestBrokenTokenIsNotExtendedThoughItIsPutBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, nil)
@@ -98,9 +98,9 @@ func TestBrokenTokenIsPutBack(t *testing.T) {
 	})
 }
 
-// TestBrokenTokenComesLate: the acquisition's request to a node is under way when the node is told that the token is
+// TestBrokenTokenIsNotExtendedThoughItComesLate: the acquisition's request to a node is under way when the node is told that the token is
 // broken. It arrives, and the node confirms no extension all the same.
-func TestBrokenTokenComesLate(t *testing.T) {
+func TestBrokenTokenIsNotExtendedThoughItComesLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, &Options{NodeTimeout: 500 * time.Millisecond})
@@ -182,8 +182,8 @@ func TestBreakByTwoOperators(t *testing.T) {
 	})
 }
 
-// TestBreakAtFullNodes: if nodes cannot note that the token is broken, the error says why, after one round.
-func TestBreakAtFullNodes(t *testing.T) {
+// TestBreakFailsAfterOneRoundAtFullNodes: if nodes cannot note that the token is broken, the error says why, after one round.
+func TestBreakFailsAfterOneRoundAtFullNodes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms, tells := newModels(3), new(atomic.Int32)
 		l := acquired(t, ms.locker(t, nil), "a")
@@ -215,8 +215,8 @@ func (c *full) Exec(batch []*lane.Request) error {
 	return err
 }
 
-// TestBreakClosed: a closed Locker breaks nothing.
-func TestBreakClosed(t *testing.T) {
+// TestClosedLockerBreaksNothing: a closed Locker breaks nothing.
+func TestClosedLockerBreaksNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lk := newModels(3).locker(t, nil)
 		lk.Close()

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 )
 
+// TestValidFor: a lock may be relied on for the TTL less the drift, counted from before it was asked for; never past
+// that.
 func TestValidFor(t *testing.T) {
 	const ms = time.Millisecond
 	t0 := time.Now()
@@ -70,7 +72,8 @@ func TestElapsedTakesTheLarger(t *testing.T) {
 	}
 }
 
-func TestDefaults(t *testing.T) {
+// TestDefaultNodeTimeoutAndDrift: what Options leave out follows from the TTL.
+func TestDefaultNodeTimeoutAndDrift(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tt := range []struct{ ttl, timeout, drift time.Duration }{
 		{time.Minute, 500 * ms, 602 * ms},
@@ -132,10 +135,10 @@ func inBubble(t *testing.T, f func(*testing.T, *sleeper)) {
 
 func (c *sleeper) sleep(d time.Duration) { c.slept.Add(int64(d)) }
 
-// TestSuspended: a host that was suspended does not rely on its lock. A check shows the end at
+// TestSuspendedHostDoesNotRelyOnItsLock: a host that was suspended does not rely on its lock. A check shows the end at
 // once, and a context is done at the next look at all locks: the timers for the end have most of
 // their time left.
-func TestSuspended(t *testing.T) {
+func TestSuspendedHostDoesNotRelyOnItsLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, clock *sleeper) {
 		var lost atomic.Int32
 		lk := newModels(3).locker(t, &Options{Clock: clock, Hooks: &Hooks{Lost: func(*Lock, error) { lost.Add(1) }}})
@@ -170,9 +173,9 @@ func TestSuspended(t *testing.T) {
 	})
 }
 
-// TestNobodyLooksInVain: when the last watched lock has ended, the scheduler stops looking; it
+// TestSchedulerLooksWhileThereIsALock: when the last watched lock has ended, the scheduler stops looking; it
 // looks again with the next one.
-func TestNobodyLooksInVain(t *testing.T) {
+func TestSchedulerLooksWhileThereIsALock(t *testing.T) {
 	inBubble(t, func(t *testing.T, clock *sleeper) {
 		lk := newModels(3).locker(t, &Options{Clock: clock})
 		for range 3 {
@@ -200,9 +203,9 @@ func TestNobodyLooksInVain(t *testing.T) {
 	})
 }
 
-// TestAllContextsAtOnce: a lock's contexts are ended one after the other, and none of them reports
+// TestContextsAgreeThatTheLockHasEnded: a lock's contexts are ended one after the other, and none of them reports
 // meanwhile that the lock has not ended.
-func TestAllContextsAtOnce(t *testing.T) {
+func TestContextsAgreeThatTheLockHasEnded(t *testing.T) {
 	lk := newModels(3).locker(t, &Options{TTL: 100 * time.Millisecond})
 	l, err := lk.TryAcquire(t.Context(), "a")
 	if err != nil {
@@ -225,8 +228,8 @@ func TestAllContextsAtOnce(t *testing.T) {
 
 type tell struct{}
 
-// TestContextsBelow: contexts derived from a lock's context end with it, however the end was found out.
-func TestContextsBelow(t *testing.T) {
+// TestDerivedContextsEndWithTheLock: contexts derived from a lock's context end with it, however the end was found out.
+func TestDerivedContextsEndWithTheLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, clock *sleeper) {
 		lk := newModels(3).locker(t, &Options{Clock: clock})
 		l := acquired(t, lk, "a")

@@ -96,7 +96,9 @@ func TestQuorumErrorUnwraps(t *testing.T) {
 	}
 }
 
-func TestEnded(t *testing.T) {
+// TestEndedHasTheCauseOfTheContext: the error of a context that has ended says that it has ended, and why, if its
+// owner said so.
+func TestEndedHasTheCauseOfTheContext(t *testing.T) {
 	errShutdown := errors.New("shutting down")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	if err := ended(ctx); err != nil {

@@ -40,9 +40,9 @@ func attached(t *testing.T, lk *Locker, h Handle, options ...AcquireOption) *Loc
 	return l
 }
 
-// TestAttachWhatIsLost: with a quorum of nodes that do not have it any more there is no
+// TestAttachGivesBackWhatIsLeftOfALostLock: with a quorum of nodes that do not have it any more there is no
 // lock, and what is left of it is given back.
-func TestAttachWhatIsLost(t *testing.T) {
+func TestAttachGivesBackWhatIsLeftOfALostLock(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, ms models, rival *Locker){
 		"its TTL is over":        func(*testing.T, models, *Locker) { pass(10 * time.Second) },
 		"nodes have forgotten":   func(_ *testing.T, ms models, _ *Locker) { ms[0].forget(); ms[1].forget(); ms[2].forget() },
@@ -73,9 +73,9 @@ func attachFails(t *testing.T, lk *Locker, h Handle) error {
 	return err
 }
 
-// TestAttachWithoutQuorum: too few answers take nothing away, and the handle is as good as
+// TestAttachWithoutQuorumTakesNothingAway: too few answers take nothing away, and the handle is as good as
 // before.
-func TestAttachWithoutQuorum(t *testing.T) {
+func TestAttachWithoutQuorumTakesNothingAway(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, nil)
@@ -100,9 +100,9 @@ func TestAttachWithoutQuorum(t *testing.T) {
 	})
 }
 
-// TestAttachLate: votes that take a lock's whole life to come are too late, as they are to
+// TestAttachRefusesVotesThatTookTheWholeLife: votes that take a lock's whole life to come are too late, as they are to
 // acquire it.
-func TestAttachLate(t *testing.T) {
+func TestAttachRefusesVotesThatTookTheWholeLife(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms, clock := newModels(3), new(pausing)
 		lk := ms.locker(t, &Options{Clock: clock, Quorum: 3})
@@ -197,8 +197,8 @@ func TestHealedNodesNeverCount(t *testing.T) {
 	})
 }
 
-// TestMaxHoldGoesAlong: the limit belongs to the lock, whichever process has it.
-func TestMaxHoldGoesAlong(t *testing.T) {
+// TestMaxHoldIsHandedOnWithTheLock: the limit belongs to the lock, whichever process has it.
+func TestMaxHoldIsHandedOnWithTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
@@ -220,9 +220,9 @@ func TestMaxHoldGoesAlong(t *testing.T) {
 	})
 }
 
-// TestDetachWaits: what is said to the nodes while it is detached is over before; so the
+// TestDetachWaitsForWhatIsUnderWay: what is said to the nodes while it is detached is over before; so the
 // handle knows of every node that was given it anew.
-func TestDetachWaits(t *testing.T) {
+func TestDetachWaitsForWhatIsUnderWay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		l := acquired(t, ms.locker(t, nil), "a")
@@ -246,8 +246,8 @@ func TestDetachWaits(t *testing.T) {
 	})
 }
 
-// TestDetachWhatIsNotOurs: what has ended cannot be handed on, nor what is another's.
-func TestDetachWhatIsNotOurs(t *testing.T) {
+// TestDetachRefusesWhatHasEnded: what has ended cannot be handed on, nor what is another's.
+func TestDetachRefusesWhatHasEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lk := newModels(3).locker(t, nil)
 		l := acquired(t, lk, "a")
@@ -278,8 +278,8 @@ func TestDetachWhatIsNotOurs(t *testing.T) {
 	})
 }
 
-// TestHandlesThatCannotBe: what is wrong with a handle is said before anything is sent.
-func TestHandlesThatCannotBe(t *testing.T) {
+// TestAttachRefusesBadHandlesUnsent: what is wrong with a handle is said before anything is sent.
+func TestAttachRefusesBadHandlesUnsent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, &Options{Separator: "/"})

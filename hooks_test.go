@@ -269,8 +269,8 @@ func TestHooksTellAnswers(t *testing.T) {
 	})
 }
 
-// TestHooksOff: a Locker without hooks for operations has no cost for them.
-func TestHooksOff(t *testing.T) {
+// TestHooksThatAreOffCostNothing: a Locker without hooks for operations has no cost for them.
+func TestHooksThatAreOffCostNothing(t *testing.T) {
 	clock := &countingClock{}
 	lk := new(Locker)
 	lk.inForce.Store(&settings{Options: Options{Clock: clock}, told: newCallbacks(LogHooks(slog.New(slog.DiscardHandler)))})
@@ -296,8 +296,8 @@ type countingClock struct{ atomic.Int64 }
 
 func (c *countingClock) Now() time.Time { c.Add(1); return time.Now() }
 
-// TestJoinHooks: every hook there is, and of both.
-func TestJoinHooks(t *testing.T) {
+// TestJoinHooksCallsBoth: every hook there is, and of both.
+func TestJoinHooksCallsBoth(t *testing.T) {
 	var calls []string
 	record := func(who string) *Hooks {
 		h := new(Hooks)
@@ -458,8 +458,8 @@ func slowHooks(t *testing.T, which string) {
 	})
 }
 
-// TestStuckHook: a hook that never returns costs its Locker the hooks, bounded memory, and a second in New and Close.
-func TestStuckHook(t *testing.T) {
+// TestHookThatNeverReturnsCostsABoundedAmount: a hook that never returns costs its Locker the hooks, bounded memory, and a second in New and Close.
+func TestHookThatNeverReturnsCostsABoundedAmount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		stuck := make(chan struct{})
 		begin := time.Now()
@@ -490,8 +490,8 @@ func TestStuckHook(t *testing.T) {
 	})
 }
 
-// TestHookCallsLocker: a hook may use the Locker, and even close it.
-func TestHookCallsLocker(t *testing.T) {
+// TestHookMayUseAndCloseTheLocker: a hook may use the Locker, and even close it.
+func TestHookMayUseAndCloseTheLocker(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var lk *Locker
 		var again *Lock
@@ -523,8 +523,8 @@ func TestHooksAreCopied(t *testing.T) {
 	})
 }
 
-// TestStartPanics: Start is called on the caller's goroutine, which may recover; nothing is left locked.
-func TestStartPanics(t *testing.T) {
+// TestPanicOfStartReachesTheCaller: Start is called on the caller's goroutine, which may recover; nothing is left locked.
+func TestPanicOfStartReachesTheCaller(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		panics := false
 		lk := newModels(3).locker(t, &Options{Hooks: &Hooks{Trace: &redlocktrace.Trace{Start: func(ctx context.Context, _ redlocktrace.Operation) context.Context {

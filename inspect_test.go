@@ -23,8 +23,8 @@ func inspected(t *testing.T, lk *Locker, name string) *Status {
 	return s
 }
 
-// TestInspect: the holder of the lock, for how long, with which fence, and according to which nodes.
-func TestInspect(t *testing.T) {
+// TestInspectNamesHolderAndNodes: the holder of the lock, for how long, with which fence, and according to which nodes.
+func TestInspectNamesHolderAndNodes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 5)
 		lk, err := New(nodes.Clients(), nil)
@@ -79,8 +79,8 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// TestInspectBad: what cannot be asked.
-func TestInspectBad(t *testing.T) {
+// TestInspectRefusesWhatCannotBeAsked: what cannot be asked.
+func TestInspectRefusesWhatCannotBeAsked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lk := newModels(3).locker(t, nil)
 		for _, name := range []string{"", "a" + script.QueueSuffix, script.Marker} {
@@ -98,8 +98,8 @@ func TestInspectBad(t *testing.T) {
 	})
 }
 
-// TestVerdict: what the nodes' words come to.
-func TestVerdict(t *testing.T) {
+// TestStateByTheNodesAnswers: what the nodes' words come to.
+func TestStateByTheNodesAnswers(t *testing.T) {
 	us, they := NodeStatus{Token: "us", TTL: 3 * time.Second, Fence: 7}, NodeStatus{Token: "they", TTL: time.Second, Fence: 6}
 	sooner := NodeStatus{Token: "us", TTL: 2 * time.Second, Fence: 7}
 	free, down := NodeStatus{}, NodeStatus{Err: &NodeError{Outcome: OutcomeUnreachable}}
@@ -254,9 +254,9 @@ func TestAgeGoesOn(t *testing.T) {
 	})
 }
 
-// TestNobodyInQuarantine: no client has had a lock, and nodes that may have forgotten cannot say that it
+// TestStateIsUnknownInQuarantine: no client has had a lock, and nodes that may have forgotten cannot say that it
 // is free. Its state is unknown, and not split.
-func TestNobodyInQuarantine(t *testing.T) {
+func TestStateIsUnknownInQuarantine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		nodes.Mini(0).FlushAll()
@@ -276,8 +276,8 @@ func TestNobodyInQuarantine(t *testing.T) {
 	})
 }
 
-// TestKeysThatAreNoLocks: a key without a TTL, or of another type, is no lock, whatever it contains.
-func TestKeysThatAreNoLocks(t *testing.T) {
+// TestKeyThatIsNoLockHasNoHolder: a key without a TTL, or of another type, is no lock, whatever it contains.
+func TestKeyThatIsNoLockHasNoHolder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		lk, err := New(nodes.Clients(), nil)
@@ -311,9 +311,9 @@ func TestKeysThatAreNoLocks(t *testing.T) {
 	})
 }
 
-// TestWhoHasIt: a lock says whose it is, since when, and of which trace: in Inspect, in the error of those who ask for
+// TestHolderIsNamedInStatusAndErrors: a lock says whose it is, since when, and of which trace: in Inspect, in the error of those who ask for
 // it, whatever its kind, and after it was waited for.
-func TestWhoHasIt(t *testing.T) {
+func TestHolderIsNamedInStatusAndErrors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		type key struct{}

@@ -11,6 +11,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
+// TestFolders: the folders above a path, from the top.
 func TestFolders(t *testing.T) {
 	for _, tt := range []struct {
 		separator, name string
@@ -28,7 +29,9 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-func TestLay(t *testing.T) {
+// TestPlanKeys: which keys a lock on some names takes, and in which mode each: a lock in a folder takes the folders
+// above in an intention mode.
+func TestPlanKeys(t *testing.T) {
 	for _, tt := range []struct {
 		separator, names string
 		mode             wire.Mode
@@ -60,7 +63,8 @@ func TestLay(t *testing.T) {
 	}
 }
 
-func TestNormal(t *testing.T) {
+// TestNormalizeName: how a name becomes a key, and which names are refused.
+func TestNormalizeName(t *testing.T) {
 	for _, tt := range []struct {
 		separator, prefix, name string
 		want                    string // with "!": it is refused, in these words
@@ -243,8 +247,8 @@ func TestKindsByBruteForce(t *testing.T) {
 	}
 }
 
-// TestBadKinds: what is wrong with what was asked for, and where.
-func TestBadKinds(t *testing.T) {
+// TestKindsThatCannotBeAreRefused: what is wrong with what was asked for, and where.
+func TestKindsThatCannotBeAreRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		plain, paths := newModels(3).locker(t, nil), newModels(3).locker(t, &Options{Separator: "/"})
 		for _, tt := range []struct {

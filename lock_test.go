@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// TestTold: the end of validity is told at its time and with its cause, though
+// TestEndIsToldAtItsTimeWithItsCause: the end of validity is told at its time and with its cause, though
 // nothing comes from the network (D1).
-func TestTold(t *testing.T) {
+func TestEndIsToldAtItsTimeWithItsCause(t *testing.T) {
 	t.Run("not renewed", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(5)
@@ -168,7 +168,9 @@ func TestNothingIsFilledUpAfterRelease(t *testing.T) {
 	})
 }
 
-func TestRelease(t *testing.T) {
+// TestReleaseReturnsWhenAQuorumCouldGrantAgain: and no earlier. It says that the lock was lost, if it was, and that too few
+// nodes have answered, if that is so; it goes on although its context has ended.
+func TestReleaseReturnsWhenAQuorumCouldGrantAgain(t *testing.T) {
 	t.Run("of a lock that is gone from the nodes", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(5)
@@ -355,9 +357,9 @@ func TestReleaseAsksAllNodes(t *testing.T) {
 // path has names be paths.
 func path() *Options { return &Options{Separator: "/"} }
 
-// TestJoin: under a lock's context, a lock that it takes in is the same hold: nothing is
+// TestCallUnderALockJoinsItUnsent: under a lock's context, a lock that it takes in is the same hold: nothing is
 // sent, and releasing the inner one gives nothing away.
-func TestJoin(t *testing.T) {
+func TestCallUnderALockJoinsItUnsent(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		outer, inner string
@@ -403,8 +405,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestMoreThanHeld: a call for more than the lock contains is refused at once. It would wait for its own lock.
-func TestMoreThanHeld(t *testing.T) {
+// TestMoreThanTheLockContainsIsRefused: a call for more than the lock contains is refused at once. It would wait for its own lock.
+func TestMoreThanTheLockContainsIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		outer, inner string
@@ -438,9 +440,9 @@ func TestMoreThanHeld(t *testing.T) {
 	}
 }
 
-// TestNotJoined: what has nothing to do with the lock of the context is acquired, and so is
+// TestOtherLocksAreNotJoined: what has nothing to do with the lock of the context is acquired, and so is
 // what another Locker has, or a lock that has ended.
-func TestNotJoined(t *testing.T) {
+func TestOtherLocksAreNotJoined(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk, other := ms.locker(t, path()), ms.locker(t, path())
@@ -473,9 +475,9 @@ func TestNotJoined(t *testing.T) {
 	})
 }
 
-// TestLastOneGivesBack: a hold ends with the last of its handles, in any order; and a handle that was released
+// TestHoldEndsWithTheLastOfItsHandles: a hold ends with the last of its handles, in any order; and a handle that was released
 // before reports its end.
-func TestLastOneGivesBack(t *testing.T) {
+func TestHoldEndsWithTheLastOfItsHandles(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
@@ -518,8 +520,8 @@ func TestLastOneGivesBack(t *testing.T) {
 	})
 }
 
-// TestJoinedAreTold: a handle that has joined is told when the hold is lost, also if only it watches.
-func TestJoinedAreTold(t *testing.T) {
+// TestJoinedHandlesAreToldOfTheLoss: a handle that has joined is told when the hold is lost, also if only it watches.
+func TestJoinedHandlesAreToldOfTheLoss(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
@@ -544,8 +546,8 @@ func TestJoinedAreTold(t *testing.T) {
 	})
 }
 
-// TestDoInDo: nested calls run under one hold, which is renewed until the outer one ends.
-func TestDoInDo(t *testing.T) {
+// TestNestedDoIsOneHold: nested calls run under one hold, which is renewed until the outer one ends.
+func TestNestedDoIsOneHold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, path())
@@ -570,9 +572,9 @@ func TestDoInDo(t *testing.T) {
 	})
 }
 
-// TestJoinBesideRelease: a call under the context of a lock that has joined a hold, while that lock
+// TestJoinDuringReleaseJoinsOrEnds: a call under the context of a lock that has joined a hold, while that lock
 // is released, joins the hold or ends with it; the race detector must find nothing.
-func TestJoinBesideRelease(t *testing.T) {
+func TestJoinDuringReleaseJoinsOrEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
@@ -602,9 +604,9 @@ func TestJoinBesideRelease(t *testing.T) {
 	})
 }
 
-// TestNotReentrant: without Reentrant, what the context already holds is refused at once by each
+// TestWithoutReentrantTheHeldLockIsRefused: without Reentrant, what the context already holds is refused at once by each
 // verb, and nothing is sent. Four goroutines under one lock's context are not all in at once.
-func TestNotReentrant(t *testing.T) {
+func TestWithoutReentrantTheHeldLockIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, path())

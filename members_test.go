@@ -20,9 +20,9 @@ import (
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
-// TestSetGrows: a set grows from three nodes to five, and shrinks again to the last three, while clients that
+// TestSetGrowsAndShrinksUnderLocks: a set grows from three nodes to five, and shrinks again to the last three, while clients that
 // were given the first three lock all the time. None of them is started again, and no two hold the lock.
-func TestSetGrows(t *testing.T) {
+func TestSetGrowsAndShrinksUnderLocks(t *testing.T) {
 	grows(t, 5, func(g *growing) {
 		for _, new := range []int{3, 4} {
 			g.Mini(new).FlushAll()
@@ -212,10 +212,10 @@ func TestNodeIsAddedWhileOneIsDown(t *testing.T) {
 	})
 }
 
-// TestMembersAreTold: Hooks.Joined tells of the nodes that were given and of the description that is learned first;
+// TestHooksTellOfMembersInOrder: Hooks.Joined tells of the nodes that were given and of the description that is learned first;
 // Hooks.Members tells of each change, and not of that; and a
 // node that was given and is no member, or belongs to another set, gets one Warning.
-func TestMembersAreTold(t *testing.T) {
+func TestHooksTellOfMembersInOrder(t *testing.T) {
 	grows(t, 7, func(g *growing) {
 		var mu sync.Mutex
 		var joined []Members
@@ -291,9 +291,9 @@ func TestMembersAreTold(t *testing.T) {
 	})
 }
 
-// TestOperatorDies: a change is taken by a majority, and its operator dies. The same change finishes it, and
+// TestSameChangeFinishesWhatADeadOperatorBegan: a change is taken by a majority, and its operator dies. The same change finishes it, and
 // another one finishes it and says that it came first.
-func TestOperatorDies(t *testing.T) {
+func TestSameChangeFinishesWhatADeadOperatorBegan(t *testing.T) {
 	grows(t, 5, func(g *growing) {
 		for _, again := range []int{3, 4} {
 			operator := g.over(nil, 0, 1, 2)
@@ -369,9 +369,9 @@ func TestEmptyNodeIsAdded(t *testing.T) {
 	})
 }
 
-// TestNewcomerLooks: who is given three of four members of a young set, and looks at once, hears of the fourth, too,
+// TestNewProgramHearsOfEachMember: who is given three of four members of a young set, and looks at once, hears of the fourth, too,
 // before it says who votes: that one may know longer TTLs.
-func TestNewcomerLooks(t *testing.T) {
+func TestNewProgramHearsOfEachMember(t *testing.T) {
 	grows(t, 4, func(g *growing) {
 		for i := range 4 {
 			g.Restart(i, false)
@@ -403,9 +403,9 @@ func TestNewcomerLooks(t *testing.T) {
 	})
 }
 
-// TestSetMadeAnew: all nodes lose their data while a client cannot reach them, and another client makes a set of
+// TestClientFollowsASetThatIsMadeAnew: all nodes lose their data while a client cannot reach them, and another client makes a set of
 // them anew, a moment later and in another order, with the same quorum or another one. The first client follows.
-func TestSetMadeAnew(t *testing.T) {
+func TestClientFollowsASetThatIsMadeAnew(t *testing.T) {
 	for _, quorum := range []int{2, 3} {
 		t.Run(fmt.Sprint("quorum ", quorum), func(t *testing.T) { madeAnew(t, quorum) })
 	}
@@ -511,9 +511,9 @@ func TestChangeIsNoTrouble(t *testing.T) {
 	})
 }
 
-// TestStuckProgress: a progress callback that does not return delays neither the change nor Close for more than a
+// TestProgressThatHangsDelaysNothing: a progress callback that does not return delays neither the change nor Close for more than a
 // second.
-func TestStuckProgress(t *testing.T) {
+func TestProgressThatHangsDelaysNothing(t *testing.T) {
 	grows(t, 5, func(g *growing) {
 		lk := g.over(nil, 0, 1, 2)
 		stuck := make(chan struct{})
@@ -555,8 +555,8 @@ func TestChangeWaitsForNodes(t *testing.T) {
 	})
 }
 
-// TestOwnOptions: a change after which the operator could not use the set is refused, and nothing is changed.
-func TestOwnOptions(t *testing.T) {
+// TestChangeThatShutsOutItsOperatorIsRefused: a change after which the operator could not use the set is refused, and nothing is changed.
+func TestChangeThatShutsOutItsOperatorIsRefused(t *testing.T) {
 	grows(t, 5, func(g *growing) {
 		three := 3
 		for name, tt := range map[string]struct {
@@ -612,9 +612,9 @@ func TestMembersComeBack(t *testing.T) {
 	})
 }
 
-// TestRemovedNodeIsLeft: a client that goes on locking, and waiting, has no connection to a node that is no
+// TestRemovedNodeHasNoConnections: a client that goes on locking, and waiting, has no connection to a node that is no
 // member any more, and makes none.
-func TestRemovedNodeIsLeft(t *testing.T) {
+func TestRemovedNodeHasNoConnections(t *testing.T) {
 	need.Full(t) // the same few seconds again and again
 	for _, far := range []time.Duration{0, 5 * time.Millisecond} {
 		grows(t, 4, func(g *growing) {
@@ -699,9 +699,9 @@ func (c *closing) Close() error {
 	return c.Conn.Close()
 }
 
-// TestMergeKeepsPoisonAway: numbers of a node whose clock was far ahead once cost that node its vote, and not all
+// TestChangeSpreadsNoNumberOfAFastClock: numbers of a node whose clock was far ahead once cost that node its vote, and not all
 // others theirs after a change of members.
-func TestMergeKeepsPoisonAway(t *testing.T) {
+func TestChangeSpreadsNoNumberOfAFastClock(t *testing.T) {
 	grows(t, 4, func(g *growing) {
 		lk := g.over(nil, 0, 1, 2)
 		l, err := lk.TryAcquire(g.Context(), "a")
@@ -789,10 +789,10 @@ func TestTryDuringChange(t *testing.T) {
 	}
 }
 
-// TestManyMembersLater: one member after another is replaced, by nodes that have never been one, while a lock is
+// TestLockOutlivesManyReplacements: one member after another is replaced, by nodes that have never been one, while a lock is
 // renewed, and a call waits for it. It is not lost, the call follows the set, and the programs keep nothing of the nodes
 // that are gone.
-func TestManyMembersLater(t *testing.T) {
+func TestLockOutlivesManyReplacements(t *testing.T) {
 	t.Run("all are alive", func(t *testing.T) { manyMembers(t, false) })
 	t.Run("every second one is dead", func(t *testing.T) { manyMembers(t, true) })
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-func TestOptions(t *testing.T) {
+// TestOptionsAreCheckedTogether: which Options New refuses, with which words, and that the defaults fit each other.
+func TestOptionsAreCheckedTogether(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
 	for _, tt := range []struct {
 		name string
@@ -95,7 +96,9 @@ func message(err error) string {
 	return err.Error()
 }
 
-func TestAcquireOptions(t *testing.T) {
+// TestAcquireOptionsAreChecked: which options of an acquisition are refused, and how long a lock with the others is
+// valid.
+func TestAcquireOptionsAreChecked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const ms, s = time.Millisecond, time.Second
 		lk := newModels(3).locker(t, &Options{TTL: s, MaxTTL: time.Minute})
@@ -141,10 +144,10 @@ func (ms models) seenBy() (n int) {
 	return n
 }
 
-// TestLimits: what would take a node long, or fill its memory, is refused before anything
+// TestWhatIsTooLongIsRefusedUnsent: what would take a node long, or fill its memory, is refused before anything
 // is sent, by every verb, and at once; the error says what is too much, of how much, and is
 // short itself. What is just within the limits works.
-func TestLimits(t *testing.T) {
+func TestWhatIsTooLongIsRefusedUnsent(t *testing.T) {
 	long := strings.Repeat("n", MaxName+1)
 	deep := func(parts int) string { return strings.Repeat("p/", parts-1) + "x" }
 	names := func(n int) (all []string) {
@@ -222,8 +225,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitsOfOptions: what is too long there is refused by New.
-func TestLimitsOfOptions(t *testing.T) {
+// TestOptionsThatAreTooLongAreRefused: what is too long there is refused by New.
+func TestOptionsThatAreTooLongAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		opts Options
 		want string
@@ -277,8 +280,8 @@ func TestReservedKeys(t *testing.T) {
 	}
 }
 
-// TestLinesAreApart: calls for different locks are in different local queues, whatever bytes the names have.
-func TestLinesAreApart(t *testing.T) {
+// TestEachLockHasALocalQueueOfItsOwn: calls for different locks are in different local queues, whatever bytes the names have.
+func TestEachLockHasALocalQueueOfItsOwn(t *testing.T) {
 	seen := make(map[string][]string)
 	for _, names := range [][]string{{"a", "b\x00c"}, {"a\x00b", "c"}, {"a", "b", "c"}, {"a\x00b\x00c\x00xx"}, {"\x00a"}, {"a"}, {"xx1:a1:b"}, {"a", "b"}, {"\x00xx1:a1:b"}, {"1:a", "b"}} {
 		for _, options := range [][]AcquireOption{nil, {Shared()}} {
@@ -353,8 +356,8 @@ func TestLongTTLs(t *testing.T) {
 	}
 }
 
-// TestZeroValues: no method of a Locker or a Lock that is nil or zero panics, and each that can return an error does.
-func TestZeroValues(t *testing.T) {
+// TestMethodsOfZeroValuesReturnErrors: no method of a Locker or a Lock that is nil or zero panics, and each that can return an error does.
+func TestMethodsOfZeroValuesReturnErrors(t *testing.T) {
 	failure := reflect.TypeFor[error]()
 	for _, value := range []any{(*Locker)(nil), new(Locker), (*Lock)(nil), new(Lock)} {
 		v := reflect.ValueOf(value)
@@ -417,8 +420,8 @@ func TestMock(t *testing.T) {
 	}
 }
 
-// TestManyLockers: a program that makes Lockers and never closes them is told, once.
-func TestManyLockers(t *testing.T) {
+// TestManyOpenLockersAreWarnedOfOnce: a program that makes Lockers and never closes them is told, once.
+func TestManyOpenLockersAreWarnedOfOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		before, told := openLockers.Swap(0), toldLockers.Swap(false)
 		defer func() {
@@ -451,9 +454,9 @@ func TestManyLockers(t *testing.T) {
 	})
 }
 
-// TestUnfit: New refuses nodes that would break a lock, by what they say of
+// TestNewRefusesUnfitNodes: New refuses nodes that would break a lock, by what they say of
 // themselves, and names node and setting (F1).
-func TestUnfit(t *testing.T) {
+func TestNewRefusesUnfitNodes(t *testing.T) {
 	type info = map[string]string
 	for _, tt := range []struct {
 		name string
@@ -531,9 +534,9 @@ func (w *warnings) all() string {
 	return strings.Join(w.text, "\n")
 }
 
-// TestUnfitLater: a node that was away when New looked, or comes back as
+// TestUnfitNodeThatComesLaterHasNoVote: a node that was away when New looked, or comes back as
 // something else, is checked then, and has no vote while it is unfit.
-func TestUnfitLater(t *testing.T) {
+func TestUnfitNodeThatComesLaterHasNoVote(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		nodes.Kill(0)
@@ -573,9 +576,9 @@ func TestUnfitLater(t *testing.T) {
 	})
 }
 
-// TestSwappedAddresses: two servers have changed their addresses, and each is where the other
+// TestSwappedAddressesAreTwoServers: two servers have changed their addresses, and each is where the other
 // was. That is no reason to keep them out; but one that is at both addresses is in once.
-func TestSwappedAddresses(t *testing.T) {
+func TestSwappedAddressesAreTwoServers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		ids := []string{"aaa", "bbb", "ccc"}
@@ -613,9 +616,9 @@ func TestSwappedAddresses(t *testing.T) {
 	})
 }
 
-// TestRefusedClients: what is no client of one server is refused before anything
+// TestNewRefusesClientsOfSeveralServers: what is no client of one server is refused before anything
 // is sent.
-func TestRefusedClients(t *testing.T) {
+func TestNewRefusesClientsOfSeveralServers(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	defer cluster.Close()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})

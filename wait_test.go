@@ -79,9 +79,9 @@ func TestAcquireIsBoundedByCtxOnly(t *testing.T) {
 	}
 }
 
-// TestRoundCutShort: ctx may end in the middle of a round; what was known before
+// TestErrorOfACutRoundSaysWhatWasKnownBefore: ctx may end in the middle of a round; what was known before
 // it began is still why there was no lock (E2).
-func TestRoundCutShort(t *testing.T) {
+func TestErrorOfACutRoundSaysWhatWasKnownBefore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, nil)
@@ -101,9 +101,9 @@ func TestRoundCutShort(t *testing.T) {
 	})
 }
 
-// TestVotesAfterTheRound: grants that come between the end of waiting and the
+// TestGrantsAfterTheRoundAreNoHolder: grants that come between the end of waiting and the
 // error are no reason to say that another has the lock.
-func TestVotesAfterTheRound(t *testing.T) {
+func TestGrantsAfterTheRoundAreNoHolder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, nil)
@@ -145,8 +145,8 @@ func TestAcquireOnceNodesAreBack(t *testing.T) {
 	})
 }
 
-// TestNothingToWaitFor: a key that is no lock stays for ever.
-func TestNothingToWaitFor(t *testing.T) {
+// TestKeyThatIsNoLockEndsTheWait: a key that is no lock stays for ever.
+func TestKeyThatIsNoLockEndsTheWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
@@ -227,9 +227,9 @@ func (f *far) Exec(batch []*lane.Request) error {
 	return f.modelConn.Exec(batch)
 }
 
-// TestEndsWithAnAnswer: a context that ends in the very moment in which an attempt is decided is in the error all the
+// TestContextThatEndsWithTheAnswerIsInTheError: a context that ends in the very moment in which an attempt is decided is in the error all the
 // same.
-func TestEndsWithAnAnswer(t *testing.T) {
+func TestContextThatEndsWithTheAnswerIsInTheError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
@@ -286,6 +286,7 @@ func TestCancelledInEveryPhase(t *testing.T) {
 	})
 }
 
+// TestCloseWhileWaiting: Close ends all waits at once, with ErrClosed, and they leave nothing on the nodes.
 func TestCloseWhileWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
@@ -437,9 +438,9 @@ func waitInLine(t *testing.T, lk *Locker, served chan<- int, i int) {
 	}
 }
 
-// TestOneVoice: however many callers of a process wait for a name, the nodes hear of
+// TestCallersOfAProcessAreOneWaiter: however many callers of a process wait for a name, the nodes hear of
 // one, and the callers get the lock in their order.
-func TestOneVoice(t *testing.T) {
+func TestCallersOfAProcessAreOneWaiter(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		l, _ := ms.locker(t, nil).TryAcquire(t.Context(), "a")
@@ -469,9 +470,9 @@ func TestOneVoice(t *testing.T) {
 	})
 }
 
-// TestNobodyCalls: without any messages from the nodes there is a heartbeat, and with
+// TestHeartbeatReplacesLostMessages: without any messages from the nodes there is a heartbeat, and with
 // it the lock; the bound is what docs/design.md says.
-func TestNobodyCalls(t *testing.T) {
+func TestHeartbeatReplacesLostMessages(t *testing.T) {
 	for _, ttl := range []time.Duration{300 * time.Millisecond, time.Second, 10 * time.Second, time.Hour} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
 			if ttl == time.Hour {
@@ -507,8 +508,8 @@ func TestNobodyCalls(t *testing.T) {
 	}
 }
 
-// TestDeadWaiter: a dead waiter holds up those behind it until its lease ends, and one that leaves not at all.
-func TestDeadWaiter(t *testing.T) {
+// TestDeadWaiterHoldsUpOthersForItsLease: a dead waiter holds up those behind it until its lease ends, and one that leaves not at all.
+func TestDeadWaiterHoldsUpOthersForItsLease(t *testing.T) {
 	for _, how := range []string{"dies", "leaves", "closes"} {
 		t.Run(how, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -605,8 +606,8 @@ func TestSubscriptionsEnd(t *testing.T) {
 	})
 }
 
-// TestSubscriptionBreaks: what was said meanwhile is made up for.
-func TestSubscriptionBreaks(t *testing.T) {
+// TestBrokenSubscriptionIsMadeAgain: what was said meanwhile is made up for.
+func TestBrokenSubscriptionIsMadeAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		holder, waiter := ms.locker(t, nil), ms.locker(t, nil)
@@ -701,9 +702,9 @@ var foreignTokens = []string{
 	"",
 }
 
-// TestForeignHolder: a client of another library calls no waiter when it releases; waiters for its
+// TestWaitersOfAForeignLockRetryOften: a client of another library calls no waiter when it releases; waiters for its
 // lock retry more often than at their heartbeats. Its locks may live for an hour, whatever our MaxTTL is.
-func TestForeignHolder(t *testing.T) {
+func TestWaitersOfAForeignLockRetryOften(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, &Options{Hooks: &Hooks{Warning: func(err error) { t.Error(err) }}})

@@ -16,9 +16,9 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// TestFailoverClients: clients that ask sentinels for their server have all the same address. They are the
+// TestFailoverClientsAreNodesOfTheirOwn: clients that ask sentinels for their server have all the same address. They are the
 // ways to different nodes all the same.
-func TestFailoverClients(t *testing.T) {
+func TestFailoverClientsAreNodesOfTheirOwn(t *testing.T) {
 	fences(t, func(f *fenced) {
 		open := func() *redlock.Locker {
 			f.Helper()
@@ -60,9 +60,9 @@ func TestFailoverClients(t *testing.T) {
 	})
 }
 
-// TestOtherAddresses: a program that calls the nodes by other addresses than the set has is one of its
+// TestOtherAddressesAreTheSameNodes: a program that calls the nodes by other addresses than the set has is one of its
 // programs, however late the nodes answer at one address or the other.
-func TestOtherAddresses(t *testing.T) {
+func TestOtherAddressesAreTheSameNodes(t *testing.T) {
 	for slow := range 4 { // the node whose other address is slow; 3: none
 		if !need.Sample(slow, 4) {
 			continue

@@ -24,9 +24,9 @@ func broken(t *testing.T, lk *redlock.Locker, name string) {
 	}
 }
 
-// TestBreak: a lock of any kind is free when it is broken, with all its keys. Its holder is told by the
+// TestBreakFreesALockOfAnyKind: a lock of any kind is free when it is broken, with all its keys. Its holder is told by the
 // next renewal, and the next lock has a larger fence.
-func TestBreak(t *testing.T) {
+func TestBreakFreesALockOfAnyKind(t *testing.T) {
 	for row, tt := range []struct {
 		name    string
 		lock    string
@@ -126,8 +126,8 @@ func TestBreakOfSeveralNames(t *testing.T) {
 	})
 }
 
-// TestBreakRefuses: what is no token of this very lock breaks nothing.
-func TestBreakRefuses(t *testing.T) {
+// TestBreakRefusesOtherTokens: what is no token of this very lock breaks nothing.
+func TestBreakRefusesOtherTokens(t *testing.T) {
 	fences(t, func(f *fenced) {
 		lk := f.locker(&redlock.Options{Separator: "/"})
 		l := atRest(f.T, lk, "a/b")
@@ -147,8 +147,8 @@ func TestBreakRefuses(t *testing.T) {
 	})
 }
 
-// TestBreakCalls: the first waiter has the lock as soon as it is broken, as after a release.
-func TestBreakCalls(t *testing.T) {
+// TestBreakCallsTheFirstWaiter: the first waiter has the lock as soon as it is broken, as after a release.
+func TestBreakCallsTheFirstWaiter(t *testing.T) {
 	fences(t, func(f *fenced) {
 		holder, waiter, other := f.locker(nil), f.locker(nil), f.locker(nil)
 		l := atRest(f.T, holder, "a")

@@ -68,8 +68,8 @@ func TestFencesRise(t *testing.T) {
 	}
 }
 
-// TestFenceStays: as long as the lock is held.
-func TestFenceStays(t *testing.T) {
+// TestFenceStaysWhileTheLockIsHeld: as long as the lock is held.
+func TestFenceStaysWhileTheLockIsHeld(t *testing.T) {
 	fences(t, func(f *fenced) {
 		lk := f.locker(nil)
 		l, err := lk.TryAcquire(f.Context(), "a", redlock.AutoRenew())
@@ -283,9 +283,9 @@ func TestFenceCannotBeStored(t *testing.T) {
 	}
 }
 
-// TestFencesEnd: numbers that Lua cannot distinguish any more are no fences. No node reaches them by
+// TestNumbersThatLuaCannotCountAreNoFences: numbers that Lua cannot distinguish any more are no fences. No node reaches them by
 // itself, for a fence is near its time; but an operator may have set a counter.
-func TestFencesEnd(t *testing.T) {
+func TestNumbersThatLuaCannotCountAreNoFences(t *testing.T) {
 	fences(t, func(f *fenced) {
 		lk := f.locker(&redlock.Options{MaxNodeSkew: -1})
 		for i := range f.Len() {
@@ -312,12 +312,12 @@ func TestFencesEnd(t *testing.T) {
 	})
 }
 
-// TestFenceAfterABlip: a lock's counter must not end with its key, nor with a clock that is
+// TestCounterOutlastsItsKey: a lock's counter must not end with its key, nor with a clock that is
 // ahead for a moment, or a node would have nothing but the time to go by; and that of the
 // slow client, in the next lock, is earlier than that of the fast one in the first. A counter
 // for all names in the place of one for each does not help: it would be ahead of every lock
 // on another name, too.
-func TestFenceAfterABlip(t *testing.T) {
+func TestCounterOutlastsItsKey(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
 		fast := redlock.Options{TTL: 2 * time.Second, Clock: wrong{by: 500 * time.Millisecond}, Quarantine: -1}
 		slow := redlock.Options{TTL: 2 * time.Second, Clock: wrong{by: -500 * time.Millisecond}, Quarantine: -1}
@@ -335,10 +335,10 @@ func TestFenceAfterABlip(t *testing.T) {
 	})
 }
 
-// TestPoison: one node of three is a month ahead for a second. A client that comes then does not
+// TestNumberOfAFastClockIsNoFence: one node of three is a month ahead for a second. A client that comes then does not
 // accept its number as a fence, nor store it on another node. When its clock is right again its
 // counter is not, and no client accepts that either. The others go on without it.
-func TestPoison(t *testing.T) {
+func TestNumberOfAFastClockIsNoFence(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
 		var warned []string
 		opts := redlock.Options{Hooks: &redlock.Hooks{Warning: func(err error) { warned = append(warned, err.Error()) }}}
@@ -418,10 +418,10 @@ func TestMajorityAheadOfOneThatIsDown(t *testing.T) {
 	})
 }
 
-// TestMajorityAhead: if all clocks were wrong together, and are right now, locks can be acquired,
+// TestLocksGoOnWhereAMajorityIsAhead: if all clocks were wrong together, and are right now, locks can be acquired,
 // with fences above the earlier ones; of the nodes that are ahead, only as many count as a quorum
 // needs. A minority that is ahead has no effect, also if others are down.
-func TestMajorityAhead(t *testing.T) {
+func TestLocksGoOnWhereAMajorityIsAhead(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ahead [3]time.Duration
 		down  bool          // the last node is
@@ -465,10 +465,10 @@ func TestMajorityAhead(t *testing.T) {
 	}
 }
 
-// TestPoisonIsKept: a client that accepts all clocks takes the number of the node that is ahead for
+// TestFencesRiseAboveAnAcceptedFastClock: a client that accepts all clocks takes the number of the node that is ahead for
 // a fence, and stores it on another node. Then no later fence is smaller, even if the clock is set
 // right and the lock is not used for longer than a counter for each name could be kept.
-func TestPoisonIsKept(t *testing.T) {
+func TestFencesRiseAboveAnAcceptedFastClock(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
 		careless := redlock.Options{MaxNodeSkew: -1, Quarantine: -1}
 		f.Step(0, 30*day)
@@ -490,10 +490,10 @@ func TestPoisonIsKept(t *testing.T) {
 	})
 }
 
-// TestPoisonBeforeAMajority: the node that is ahead answers before the others have been heard
+// TestNumberIsNotJudgedByOneNode: the node that is ahead answers before the others have been heard
 // of, since our clock was set and what we knew of theirs counts for little. Then its number
 // alone is not enough to judge by; but it is judged when there is a majority.
-func TestPoisonBeforeAMajority(t *testing.T) {
+func TestNumberIsNotJudgedByOneNode(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
 		clock := &settable{began: time.Now()}
 		lk := f.locker(&redlock.Options{Clock: clock})
@@ -517,11 +517,11 @@ func TestPoisonBeforeAMajority(t *testing.T) {
 	})
 }
 
-// TestFencesForMonths: a day to two months go by between locks, clients come anew and have
+// TestFencesRiseOverMonthsOfWrongClocks: a day to two months go by between locks, clients come anew and have
 // clocks that are wrong, and of the five nodes two have clocks that are off by as much, are
 // down, lose their data. Each lock's number is larger than all before it, whatever its name:
 // some of the names share a bucket.
-func TestFencesForMonths(t *testing.T) {
+func TestFencesRiseOverMonthsOfWrongClocks(t *testing.T) {
 	const weak = 2
 	same := func(name string) bool { return script.Bucket(name) == script.Bucket("a") }
 	names := []string{"a", "b"}
@@ -582,9 +582,9 @@ func TestFencesForMonths(t *testing.T) {
 	}
 }
 
-// TestNamesLeaveNothing: a million names are as dear as a few thousand (TestMemoryOfNames has
+// TestNamesLeaveNoKeys: a million names are as dear as a few thousand (TestMemoryOfNames has
 // it in bytes). What is left is the table.
-func TestNamesLeaveNothing(t *testing.T) {
+func TestNamesLeaveNoKeys(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
 		lk := f.locker(&redlock.Options{Separator: "/"})
 		for i := range need.Sized(50, 500, 5000) {

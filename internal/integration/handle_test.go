@@ -13,9 +13,9 @@ import (
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
-// TestDetachAttach: a lock of any kind passes from one process, which ends, to another one, and is
+// TestNobodyGetsALockBetweenDetachAndAttach: a lock of any kind passes from one process, which ends, to another one, and is
 // the same lock there: no other client can have it in between, nor before it is released.
-func TestDetachAttach(t *testing.T) {
+func TestNobodyGetsALockBetweenDetachAndAttach(t *testing.T) {
 	for row, tt := range []struct {
 		name    string
 		lock    string

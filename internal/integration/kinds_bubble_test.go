@@ -20,9 +20,9 @@ import (
 	"github.com/quorumlock/redlock/internal/waitlist"
 )
 
-// TestEachForItsOwnTime: each of several holders of a key conflicts until its own TTL ends, whichever
+// TestEachHolderConflictsForItsOwnTTL: each of several holders of a key conflicts until its own TTL ends, whichever
 // others came before or after it with a longer or shorter one.
-func TestEachForItsOwnTime(t *testing.T) {
+func TestEachHolderConflictsForItsOwnTTL(t *testing.T) {
 	type want struct {
 		name    string
 		options []redlock.AcquireOption
@@ -89,9 +89,9 @@ func TestEachForItsOwnTime(t *testing.T) {
 	}
 }
 
-// TestReaderCrashes: its share ends by itself, although others go on, and leaves nothing in the key that
+// TestShareOfADeadReaderEndsByItself: its share ends by itself, although others go on, and leaves nothing in the key that
 // they hold.
-func TestReaderCrashes(t *testing.T) {
+func TestShareOfADeadReaderEndsByItself(t *testing.T) {
 	fences(t, func(f *fenced) {
 		t := f.T
 		one, two, writer := f.locker(nil), f.locker(nil), f.locker(nil)
@@ -330,8 +330,8 @@ func TestSlotsFillUp(t *testing.T) {
 	}
 }
 
-// TestMostSlots: as many as there can be, of which hardly any is free.
-func TestMostSlots(t *testing.T) {
+// TestLastFreeSlotOfTheMostIsFound: as many as there can be, of which hardly any is free.
+func TestLastFreeSlotOfTheMostIsFound(t *testing.T) {
 	fences(t, func(f *fenced) {
 		for i := range f.Len() {
 			for n := range redlock.MaxSlots {
@@ -349,10 +349,10 @@ func TestMostSlots(t *testing.T) {
 	})
 }
 
-// TestOneKeyIsLost: a lock of several keys is one. At a node that has lost any of them it is
+// TestLockIsGoneWhereOneOfItsKeysIs: a lock of several keys is one. At a node that has lost any of them it is
 // gone, and is there again as a whole with the next extension; and it is lost when too many
 // nodes have lost one, whichever.
-func TestOneKeyIsLost(t *testing.T) {
+func TestLockIsGoneWhereOneOfItsKeysIs(t *testing.T) {
 	for row, tt := range []struct {
 		name    string
 		options []redlock.AcquireOption

@@ -241,10 +241,10 @@ func TestForeignTTL(t *testing.T) {
 	})
 }
 
-// TestBoot: hosts boot with a wrong clock, which is set right later. A marker that was written in
+// TestMarkerOfAWrongClockGivesNoEarlyVote: hosts boot with a wrong clock, which is set right later. A marker that was written in
 // between makes no client take the node for one that has been running for a long time, nor for one
 // that never will have been.
-func TestBoot(t *testing.T) {
+func TestMarkerOfAWrongClockGivesNoEarlyVote(t *testing.T) {
 	opts := &redlock.Options{TTL: 10 * time.Second, MaxTTL: 10 * time.Second}
 	full := opts.MaxTTL + opts.MaxTTL/100 + 2*time.Millisecond
 	for _, tt := range []struct {
@@ -301,8 +301,8 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// TestFirstMinute: new nodes vote after a quarantine and no later, and at the first request.
-func TestFirstMinute(t *testing.T) {
+// TestNewNodesVoteAfterOneQuarantine: new nodes vote after a quarantine and no later, and at the first request.
+func TestNewNodesVoteAfterOneQuarantine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFleet(t, 5)
 		for _, n := range f.nodes {

@@ -16,8 +16,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// TestMajorityDown: without a majority there is no description, and no lock. When it is back there are both.
-func TestMajorityDown(t *testing.T) {
+// TestNoDescriptionWithoutAMajority: without a majority there is no description, and no lock. When it is back there are both.
+func TestNoDescriptionWithoutAMajority(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		strike, ends func(n *arena.Node)
@@ -181,10 +181,10 @@ func TestNodesOfTwoSets(t *testing.T) {
 	})
 }
 
-// TestLaterDescription: a description of a later epoch takes the place of the one before while locks are
+// TestLaterDescriptionReplacesTheOneBefore: a description of a later epoch takes the place of the one before while locks are
 // held and waited for. A program learns of it from a majority of the members, and tells the others. What one
 // member alone keeps costs that one its vote.
-func TestLaterDescription(t *testing.T) {
+func TestLaterDescriptionReplacesTheOneBefore(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		held func(f *fleet, lk *redlock.Locker) (check func())
@@ -310,8 +310,8 @@ func minority(t *testing.T, warning string, spoil func(f *fleet, n *arena.Node, 
 	})
 }
 
-// TestMinorityKeepsAnother: one node of three keeps what the others do not.
-func TestMinorityKeepsAnother(t *testing.T) {
+// TestDescriptionOfAMinorityDecidesNothing: one node of three keeps what the others do not.
+func TestDescriptionOfAMinorityDecidesNothing(t *testing.T) {
 	t.Run("a later description of the set", func(t *testing.T) {
 		minority(t, "keeps a later description of the set (epoch 5", func(f *fleet, n *arena.Node, d *wire.Description) {
 			later := d.Next()
@@ -341,10 +341,10 @@ func TestMinorityKeepsAnother(t *testing.T) {
 	})
 }
 
-// TestCopiesOfAnotherSet: two of three nodes have a copy of the data of two of another set's. The third node of that set
+// TestCopiesOfAnotherSetAreRefused: two of three nodes have a copy of the data of two of another set's. The third node of that set
 // hears nothing, and a program that was given the copies is refused with an error that says what to do; then they are a
 // set of their own.
-func TestCopiesOfAnotherSet(t *testing.T) {
+func TestCopiesOfAnotherSetAreRefused(t *testing.T) {
 	onNodes(t, 6, func(f *fleet) {
 		production := f.locker(redlock.Options{}, f.nodes[:3]...)
 		l := atRest(f.T, production, "name", redlock.AutoRenew())
@@ -381,10 +381,10 @@ func TestCopiesOfAnotherSet(t *testing.T) {
 	})
 }
 
-// TestOperatorDiesHalfWay: an operator has told half of four members, and has died. The others have taken the
+// TestClientsFinishAChangeThatHalfWasTold: an operator has told half of four members, and has died. The others have taken the
 // description, so that no quorum is left by either; the clients that are there finish it. What one node keeps that none
 // has taken, they do not.
-func TestOperatorDiesHalfWay(t *testing.T) {
+func TestClientsFinishAChangeThatHalfWasTold(t *testing.T) {
 	for _, taken := range []bool{true, false} {
 		onNodes(t, 4, func(f *fleet) {
 			lk := f.locker(redlock.Options{}, f.nodes...)
@@ -433,9 +433,9 @@ func TestSetHasANonce(t *testing.T) {
 	})
 }
 
-// TestOtherVersion: a node that another version of the library uses, which this one does not know, is refused by its name,
+// TestNodeOfAnotherVersionIsRefused: a node that another version of the library uses, which this one does not know, is refused by its name,
 // and stays as it is.
-func TestOtherVersion(t *testing.T) {
+func TestNodeOfAnotherVersionIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		const marker = "2:of:a:later:version"

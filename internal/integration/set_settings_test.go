@@ -300,9 +300,9 @@ func TestMaxTTLChanges(t *testing.T) {
 	})
 }
 
-// TestMaxTTLIsAskedFor: a client to which nothing was said since hears of a longer MaxTTL when it needs one: for a lock,
+// TestMaxTTLIsAskedForBeforeARefusal: a client to which nothing was said since hears of a longer MaxTTL when it needs one: for a lock,
 // for a handle, and for the renewals of a lock that were refused meanwhile.
-func TestMaxTTLIsAskedFor(t *testing.T) {
+func TestMaxTTLIsAskedForBeforeARefusal(t *testing.T) {
 	short, long := 2*time.Second, 4*time.Second
 	onNodes(t, 3, func(f *fleet) {
 		op := f.locker(redlock.Options{TTL: short, MaxTTL: long}, f.nodes...)

@@ -131,10 +131,10 @@ func TestWinnerLeavesNoPlace(t *testing.T) {
 	}
 }
 
-// TestStormOfTries: clients that try for a lock all the time neither overtake the first waiter, nor keep
+// TestTriesDoNotOvertakeTheFirstWaiter: clients that try for a lock all the time neither overtake the first waiter, nor keep
 // the lock from it for more than some round trips: an attempt by plain commands sets the key before it
 // sees the queue.
-func TestStormOfTries(t *testing.T) {
+func TestTriesDoNotOvertakeTheFirstWaiter(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFleet(t, 3)
 		ttl := need.Sized(2*time.Second, 10*time.Second, 10*time.Second)

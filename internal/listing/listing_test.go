@@ -20,8 +20,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// TestAgrees: the list says of each name what Inspect says, whatever the owners and the nodes have done.
-func TestAgrees(t *testing.T) {
+// TestListAgreesWithInspect: the list says of each name what Inspect says, whatever the owners and the nodes have done.
+func TestListAgreesWithInspect(t *testing.T) {
 	for seed := range need.Sized(uint64(1), 5, 100) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestAgrees(t *testing.T) {
 	}
 }
 
-// TestKinds: each kind of lock, and who waits, in a scene that can be read.
-func TestKinds(t *testing.T) {
+// TestEachKindIsListedWithItsWaiters: each kind of lock, and who waits, in a scene that can be read.
+func TestEachKindIsListedWithItsWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := on(t, redistest.NewBubble(t, 3).Clients())
 		s.lock("one", "x", redlock.Also("y"))
@@ -94,8 +94,8 @@ func TestKinds(t *testing.T) {
 	})
 }
 
-// TestLeftovers: a token on a minority is listed, and is no holder.
-func TestLeftovers(t *testing.T) {
+// TestTokenOfAMinorityIsNoHolder: a token on a minority is listed, and is no holder.
+func TestTokenOfAMinorityIsNoHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 5)
 		s := on(t, nodes.Clients())
@@ -129,8 +129,8 @@ func plant(t *testing.T, nodes *redistest.Bubble, i int, key, value string) {
 	}
 }
 
-// TestForeign: what is no lock is not listed, and a lock is that has one on a node in its way.
-func TestForeign(t *testing.T) {
+// TestWhatIsNoLockIsNotListed: what is no lock is not listed, and a lock is that has one on a node in its way.
+func TestWhatIsNoLockIsNotListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		s := on(t, nodes.Clients())
@@ -183,8 +183,8 @@ func TestForeign(t *testing.T) {
 	})
 }
 
-// TestPrefix: the prefix is text, whatever bytes it has, and the names are those without it.
-func TestPrefix(t *testing.T) {
+// TestPrefixIsText: the prefix is text, whatever bytes it has, and the names are those without it.
+func TestPrefixIsText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 1)
 		s := on(t, nodes.Clients())
@@ -209,8 +209,8 @@ func TestPrefix(t *testing.T) {
 	})
 }
 
-// TestCrowd: a queue and a set that are larger than what one step reads are read to the end.
-func TestCrowd(t *testing.T) {
+// TestLargeQueuesAndSetsAreReadToTheEnd: a queue and a set that are larger than what one step reads are read to the end.
+func TestLargeQueuesAndSetsAreReadToTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 1)
 		s := on(t, nodes.Clients())
@@ -243,9 +243,9 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// TestReadAtItsTime: a waiter who lives when the node is read is listed, also if the rest of another large queue is
+// TestWaiterIsAliveAsOfWhenItsNodeWasRead: a waiter who lives when the node is read is listed, also if the rest of another large queue is
 // read before that is judged.
-func TestReadAtItsTime(t *testing.T) {
+func TestWaiterIsAliveAsOfWhenItsNodeWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 1)
 		s := on(t, nodes.Clients())
@@ -272,9 +272,9 @@ func TestReadAtItsTime(t *testing.T) {
 	})
 }
 
-// TestSecondLook: a lock that is released while the nodes are walked one after another leaves no leftover in
+// TestLockReleasedMeanwhileIsNoLeftover: a lock that is released while the nodes are walked one after another leaves no leftover in
 // the list, and one that changes hands no second holder.
-func TestSecondLook(t *testing.T) {
+func TestLockReleasedMeanwhileIsNoLeftover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 5)
 		s := on(t, nodes.Clients())
@@ -310,8 +310,8 @@ func TestSecondLook(t *testing.T) {
 	})
 }
 
-// TestNodesFail: a node that does not answer is named, costs a bounded time, and does not count.
-func TestNodesFail(t *testing.T) {
+// TestNodeThatFailsIsNamed: a node that does not answer is named, costs a bounded time, and does not count.
+func TestNodeThatFailsIsNamed(t *testing.T) {
 	for row, c := range []struct {
 		name string
 		want redlock.Outcome
@@ -363,8 +363,8 @@ func TestNodesFail(t *testing.T) {
 	}
 }
 
-// TestDenied: the server's refusal of SCAN is the error of the node.
-func TestDenied(t *testing.T) {
+// TestRefusedScanIsTheNodesError: the server's refusal of SCAN is the error of the node.
+func TestRefusedScanIsTheNodesError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := memredis.NewNode(0)
 		defer node.Close()
@@ -379,8 +379,8 @@ func TestDenied(t *testing.T) {
 	})
 }
 
-// TestCancel: Find ends with its context, also while a node hangs, and leaves nothing behind.
-func TestCancel(t *testing.T) {
+// TestFindEndsWithItsContext: Find ends with its context, also while a node hangs, and leaves nothing behind.
+func TestFindEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		s := on(t, nodes.Clients())

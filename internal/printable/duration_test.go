@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-func TestDuration(t *testing.T) {
+func TestDurationHasTwoDigits(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 7: "7ns", 1234: "1.2µs", 1_723_456: "1.7ms", 99_949_000: "100ms", 500 * time.Millisecond: "500ms",
 		9_876 * time.Millisecond: "9.9s", -9_876 * time.Millisecond: "-9.9s", 10 * time.Second: "10s", 59_960 * time.Millisecond: "1m", 62_400 * time.Millisecond: "1m2s",

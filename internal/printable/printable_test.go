@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-func TestText(t *testing.T) {
+func TestTextIsOneLineOfVisibleCharacters(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"plain", `a-1 "b" \x1b café 日本 é`, `a-1 "b" \x1b café 日本 é`},
 		{"empty", "", ""},

@@ -8,8 +8,8 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// TestConstants: each name of a constant has one.
-func TestConstants(t *testing.T) {
+// TestEachConstantIsReplaced: each name of a constant has one.
+func TestEachConstantIsReplaced(t *testing.T) {
 	name := regexp.MustCompile(`\$[a-zA-Z]+`)
 	for _, s := range append(script.All("id"), script.Script{Source: script.Join}, script.Script{Source: script.Probe}, script.Script{Source: script.Wake}) {
 		if names := name.FindAllString(s.Source, -1); len(names) > 0 {
@@ -18,8 +18,8 @@ func TestConstants(t *testing.T) {
 	}
 }
 
-// TestShort: a server that waits for a password accepts no longer arguments.
-func TestShort(t *testing.T) {
+// TestScriptsFitBeforeTheLogin: a server that waits for a password accepts no longer arguments.
+func TestScriptsFitBeforeTheLogin(t *testing.T) {
 	for _, s := range script.All(strings.Repeat("f", 40)) {
 		if n := len(s.Source); n > 16<<10 {
 			t.Errorf("a script of %d bytes: %.100q", n, s.Source)

@@ -11,6 +11,7 @@ import (
 	"github.com/quorumlock/redlock/internal/testbed/faultproxy"
 )
 
+// TestJitter: each message takes the delay, and a part of the jitter drawn anew; without both it takes no time.
 func TestJitter(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		const most = 100 * time.Millisecond
@@ -42,6 +43,8 @@ func TestJitter(t *testing.T) {
 	})
 }
 
+// TestJitterKeepsTheOrderOfAConnection: messages of one connection arrive in the order in which they were sent,
+// whatever each of them draws.
 func TestJitterKeepsTheOrderOfAConnection(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		p.SetJitter(time.Second)
@@ -56,6 +59,8 @@ func TestJitterKeepsTheOrderOfAConnection(t *testing.T) {
 	})
 }
 
+// TestTearReplies: half of the bytes of the next reply arrive, and then the end. The request was executed. 0 takes
+// the order back.
 func TestTearReplies(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		p.TearReplies(1)
@@ -77,6 +82,7 @@ func TestTearReplies(t *testing.T) {
 	})
 }
 
+// TestProxyTearsReplies: the same over TCP, where the end is a reset.
 func TestProxyTearsReplies(t *testing.T) {
 	p, _, dial, _ := tcp(t)
 	c := dial()

@@ -9,6 +9,7 @@ import (
 	"github.com/quorumlock/redlock/internal/testbed/faultproxy"
 )
 
+// TestLatency: a leg of a trip takes what the function says, in addition to the delay.
 func TestLatency(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		legs := []time.Duration{3 * time.Millisecond, 4 * time.Millisecond, 50 * time.Millisecond, 0}

@@ -117,6 +117,8 @@ func (s *server) want(t *testing.T, executed string) {
 	}
 }
 
+// TestDelayKeepsThroughput: a delayed path passes on any number of messages at once: a thousand take no longer than
+// one.
 func TestDelayKeepsThroughput(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, _ *server, dial func() *client) {
 		c := dial()
@@ -137,6 +139,7 @@ func TestDelayKeepsThroughput(t *testing.T) {
 	})
 }
 
+// TestShorterDelayDoesNotOvertake: a message that is sent after the delay was shortened waits for those before it.
 func TestShorterDelayDoesNotOvertake(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, _ *server, dial func() *client) {
 		c := dial()
@@ -154,6 +157,7 @@ func TestShorterDelayDoesNotOvertake(t *testing.T) {
 	})
 }
 
+// TestCutAndHeal: a cut path holds messages back, and delivers them when it is healed.
 func TestCutAndHeal(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		c := dial()
@@ -184,6 +188,7 @@ func TestCutHoldsTheEndOfAConnection(t *testing.T) {
 	})
 }
 
+// TestHealByReset: a path that is healed by a reset loses what it held back, with the connections; new ones work.
 func TestHealByReset(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		c := dial()
@@ -199,6 +204,8 @@ func TestHealByReset(t *testing.T) {
 	})
 }
 
+// TestOneWay: one direction can be cut alone: a request is executed and its reply held back, or the request is held
+// back.
 func TestOneWay(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		c := dial()
@@ -218,6 +225,7 @@ func TestOneWay(t *testing.T) {
 	})
 }
 
+// TestHangIsNotHealed: Heal ends a cut, and not a hang: the server goes on with Resume.
 func TestHangIsNotHealed(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		c := dial()
@@ -232,6 +240,8 @@ func TestHangIsNotHealed(t *testing.T) {
 	})
 }
 
+// TestDropReplies: so many replies are lost with their connections, though the requests were executed. 0 takes the
+// order back.
 func TestDropReplies(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		p.DropReplies(2)
@@ -265,6 +275,7 @@ func TestDropTakesTheRest(t *testing.T) {
 	})
 }
 
+// TestResetAll: all connections end, and what is under way on them is lost.
 func TestResetAll(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		a, b := dial(), dial()
@@ -279,6 +290,7 @@ func TestResetAll(t *testing.T) {
 	})
 }
 
+// TestStats: the bytes are counted where they enter the path, also if they are held back.
 func TestStats(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, _ *server, dial func() *client) {
 		dial()
@@ -293,6 +305,7 @@ func TestStats(t *testing.T) {
 	})
 }
 
+// TestJoinOfAClosedPath: a closed path takes no connection, and closes both ends of the one that it was given.
 func TestJoinOfAClosedPath(t *testing.T) {
 	p := faultproxy.NewPath()
 	p.Close()

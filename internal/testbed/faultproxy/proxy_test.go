@@ -87,6 +87,7 @@ func (s *server) firstEnd(t *testing.T) error {
 	return nil
 }
 
+// TestProxyPassesOn: over TCP, a proxy passes on and counts as a path does.
 func TestProxyPassesOn(t *testing.T) {
 	p, s, dial, _ := tcp(t)
 	c := dial()
@@ -102,6 +103,7 @@ func TestProxyPassesOn(t *testing.T) {
 	}
 }
 
+// TestProxyDelay: over TCP, a reply comes no earlier than after the delay.
 func TestProxyDelay(t *testing.T) {
 	p, _, dial, _ := tcp(t)
 	c := dial()
@@ -115,6 +117,8 @@ func TestProxyDelay(t *testing.T) {
 	}
 }
 
+// TestProxyResetsBothSides: whichever way a connection is reset, both the client and the server see ECONNRESET, and a
+// new connection works.
 func TestProxyResetsBothSides(t *testing.T) {
 	for name, reset := range map[string]func(*faultproxy.Proxy, *client){
 		"ResetAll":    func(p *faultproxy.Proxy, _ *client) { p.ResetAll() },
@@ -140,6 +144,7 @@ func TestProxyResetsBothSides(t *testing.T) {
 	}
 }
 
+// TestProxyRefuses: while a proxy refuses, new connections are reset at once, and those that stand go on.
 func TestProxyRefuses(t *testing.T) {
 	p, s, dial, _ := tcp(t)
 	old := dial()
@@ -156,6 +161,7 @@ func TestProxyRefuses(t *testing.T) {
 	s.want(t, "[a b c]")
 }
 
+// TestProxyWithoutServer: a proxy before a port that nobody listens on resets its connections, as a dead server does.
 func TestProxyWithoutServer(t *testing.T) {
 	leaks.Check(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -190,6 +196,8 @@ func TestProxyServerDies(t *testing.T) {
 	}
 }
 
+// TestProxyClose: a closed proxy delivers nothing that it held back, and accepts no connection. To close it twice is
+// no error.
 func TestProxyClose(t *testing.T) {
 	p, _, dial, _ := tcp(t)
 	c := dial()

@@ -48,6 +48,7 @@ func within(t *testing.T, d time.Duration, what string, cond func() bool) {
 	}
 }
 
+// TestNodesAreApart: each node has an address and data of its own.
 func TestNodesAreApart(t *testing.T) {
 	c, ctx := start(t, 3), context.Background()
 	urls := c.URLs()
@@ -64,6 +65,7 @@ func TestNodesAreApart(t *testing.T) {
 	}
 }
 
+// TestKeysExpireByThemselves: a key is gone when its TTL is over, though nobody asks for it.
 func TestKeysExpireByThemselves(t *testing.T) {
 	c, ctx := start(t, 1), context.Background()
 	if err := dialURL(t, c.Nodes[0].URL()).Set(ctx, "k", "v", 30*time.Millisecond).Err(); err != nil {
@@ -72,6 +74,8 @@ func TestKeysExpireByThemselves(t *testing.T) {
 	within(t, 5*time.Second, "the key expires", func() bool { return len(c.Nodes[0].Keys()) == 0 })
 }
 
+// TestKillAndRestart: a killed node refuses connections and keeps its port. It comes back with its data or without,
+// as a new process: with another run_id and without scripts.
 func TestKillAndRestart(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		c, ctx := start(t, 1), context.Background()
@@ -118,6 +122,7 @@ func TestKillAndRestart(t *testing.T) {
 	}
 }
 
+// TestRestartOfARunningNode: Restart kills a node that runs.
 func TestRestartOfARunningNode(t *testing.T) {
 	c, ctx := start(t, 1), context.Background()
 	rdb := dialURL(t, c.Nodes[0].URL())
@@ -132,6 +137,7 @@ func TestRestartOfARunningNode(t *testing.T) {
 	}
 }
 
+// TestInfo: INFO has the fields that the library looks at, by section, as real servers have them, in scripts, too.
 func TestInfo(t *testing.T) {
 	c, ctx := start(t, 2), context.Background()
 	rdb := dialURL(t, c.Nodes[0].URL())
@@ -173,6 +179,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
+// TestSetInfo: an overridden field outlasts a restart, until the override is taken away.
 func TestSetInfo(t *testing.T) {
 	c := start(t, 1)
 	node, rdb := c.Nodes[0], dialURL(t, c.Nodes[0].URL())
@@ -193,6 +200,7 @@ func TestSetInfo(t *testing.T) {
 	}
 }
 
+// TestStartRefusesNothing: a cluster of no nodes is an error.
 func TestStartRefusesNothing(t *testing.T) {
 	if _, err := memredis.Start(0); err == nil {
 		t.Error("no nodes, no error")

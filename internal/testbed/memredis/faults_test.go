@@ -115,6 +115,7 @@ func TestPutAndTake(t *testing.T) {
 	})
 }
 
+// TestStep: a node whose clock is set keeps its keys for longer, or drops them; what had expired does not come back.
 func TestStep(t *testing.T) {
 	serve(t, func(t *testing.T, e *memredis.Engine, c *redis.Client) {
 		c.Set(t.Context(), "k", "v", time.Minute)

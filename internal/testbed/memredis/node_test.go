@@ -14,7 +14,7 @@ import (
 )
 
 // Kill and Restart take turns, whoever calls them, and while the clock goes on.
-func TestTurns(t *testing.T) {
+func TestKillAndRestartTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memredis.NewNode(0)
 		defer n.Close()
@@ -43,7 +43,8 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-func TestAddresses(t *testing.T) {
+// TestEachNodeHasAnAddressOfItsOwn: also where there are more nodes than a byte can count.
+func TestEachNodeHasAnAddressOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := make(map[string]bool)
 		for i := range 600 {
@@ -57,7 +58,9 @@ func TestAddresses(t *testing.T) {
 	})
 }
 
-func TestQuiet(t *testing.T) {
+// TestQuietDialerFailsAtTheFirstUse: a dialer that is made quiet returns a connection all the same, which fails with
+// the error when it is used: go-redis logs failed dials.
+func TestQuietDialerFailsAtTheFirstUse(t *testing.T) {
 	down := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	dial := memredis.Quiet(func(context.Context, string, string) (net.Conn, error) { return nil, down })
 	conn, err := dial(t.Context(), "tcp", "10.0.0.1:6379")
