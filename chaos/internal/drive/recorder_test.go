@@ -1,4 +1,4 @@
-package chaos
+package drive_test
 
 import (
 	"reflect"

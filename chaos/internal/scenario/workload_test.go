@@ -1,4 +1,4 @@
-package chaos
+package scenario_test
 
 import (
 	"errors"
