@@ -23,6 +23,7 @@ import (
 	arena "github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -815,4 +816,88 @@ func (g *growing) try(lk *Locker, want bool) {
 		g.Errorf("it can lock: %v, want %v: %v", err == nil, want, err)
 	}
 	time.Sleep(100 * time.Millisecond)
+}
+
+// A driven is a connection to a node of one of the rigs, and what that said when it was joined.
+type driven struct {
+	lane.Server
+	mark string
+}
+
+func (d *driven) Now() time.Time                     { return time.Now() }
+func (d *driven) Hello() wire.Hello                  { return wire.Hello{Marked: true, Time: time.Now().UnixMilli()} }
+func (d *driven) Joined(mark wire.Mark, _ time.Time) { d.mark = mark.Value }
+
+// ask carries out one request, and gives the node's answer: what it says, and for how long what is in the way stays there.
+func (d *driven) ask(t *testing.T, q lane.Request) (said string, ttl time.Duration) {
+	t.Helper()
+	q.Mark, q.Latest = d.mark, time.Now().Add(time.Minute).UnixMicro()
+	batch := []*lane.Request{&q}
+	d.Encode(batch)
+	if err := errors.Join(d.Send(), func() error { _, err := d.Receive(batch, 0); return err }()); err != nil {
+		t.Fatal(err)
+	}
+	switch r := q.Reply; {
+	case q.Op == wire.Leave: // nobody reads what a node says to that
+		return "", 0
+	case r.Status == wire.Held, r.Status == wire.Reserved, r.Status == wire.Stolen:
+		return fmt.Sprint(r.Status, " ", r.Holder), r.TTL
+	default:
+		return r.Status.String(), 0
+	}
+}
+
+// TestModelsAnswerLikeTheNodesOfTheHarness: the nodes of newModels and those of newFleet give the same answers to the same
+// scripts for an exclusive lock. Those of newFleet are compared with miniredis and with Redis (differential_test.go of package
+// model). Plain commands are left out: to them a model answers like to the script, and a server with what it has found.
+func TestModelsAnswerLikeTheNodesOfTheHarness(t *testing.T) {
+	for seed := range need.Sized[uint64](10, 100, 1000) {
+		bubble(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			ours, theirs := new(driven), new(driven)
+			ours.Server = &pipelined{execs: newModel("node0").open(ours), replies: make(chan replied, 1)}
+			f := newFleet(t, 1)
+			theirs.Server = arena.NewHost(sim.Seed(seed), "c1").Parts(f.node).Open("node0", time.Second, theirs)
+			for _, d := range []*driven{ours, theirs} {
+				if err := d.Connect(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var claims []*lane.Claim
+			for i := range 4 {
+				name := fmt.Sprint("p", i, ".1")
+				claims = append(claims, &lane.Claim{
+					Key: "a", Keys: []string{"a"}, Modes: "x", Token: wire.Sign(name, time.Now(), "", "", ""), TTL: wire.Milliseconds(int64(1005 + 1000*i)),
+					Waiter: name, Lease: 2005, Millis: int64(1005 + 1000*i),
+				})
+			}
+			var log []string
+			for range 60 {
+				next := time.Now().Add(time.Duration(1+rng.IntN(60)) * 10 * time.Millisecond)
+				time.Sleep(time.Until(next.Truncate(10 * time.Millisecond))) // nothing ends at such a moment
+				who := claims[rng.IntN(len(claims))]
+				c := *who
+				q := lane.Request{Claim: &c, Op: []wire.Op{wire.Acquire, wire.Acquire, wire.Acquire, wire.Extend, wire.Release, wire.Leave, wire.Inspect}[rng.IntN(7)], Number: time.Now().UnixMicro()}
+				if waits := rng.IntN(3); q.Op == wire.Leave || waits > 0 && q.Op == wire.Acquire {
+					c.Ticket = 1 + int64(c.TTL.Seconds()) // the one with the shortest TTL came first
+					q.Ticket = c.Ticket
+				}
+				if q.Op == wire.Acquire { // each attempt has a token of its own
+					c.Token = wire.Sign(fmt.Sprint(c.Waiter, len(log)), time.Now(), "", "", "")
+					who.Token = c.Token
+				}
+				if q.Op == wire.Release && rng.IntN(8) == 0 {
+					c.Broken = 1500
+				}
+				one, left := ours.ask(t, q)
+				other, rest := theirs.ask(t, q)
+				log = append(log, fmt.Sprintf("%v of %s, ticket %d, step %v: %s", q.Op, c.Waiter, q.Ticket, q.Step(), one))
+				if one != other || (left-rest).Abs() > 10*time.Millisecond {
+					t.Fatalf("seed %d: the node of the harness says %q, for %v, and the model for %v\n%s", seed, other, rest, left, strings.Join(log, "\n"))
+				}
+			}
+			ours.Interrupt()
+			theirs.Interrupt()
+		})
+	}
 }
