@@ -74,7 +74,9 @@ func (b *bench) want(want ...string) {
 type item struct {
 	*bench
 	renew.Entry
-	name  string
+	name string
+
+	// Under the bench's mutex, since the Scheduler's goroutine looks at them, too:
 	until time.Time
 	spent bool
 	end   error        // why it ended; nil: it has not
@@ -91,22 +93,63 @@ func (b *bench) item(name string) *item {
 	return i
 }
 
+// set changes what the item says to the Scheduler.
+func (i *item) set(f func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	f()
+}
+
 // confirm settles each renewal as soon as it is sent, as a quorum that answers at once does.
 func (i *item) confirm() {
-	i.begin = func() error { i.Settle(&i.Entry, i.now); return nil }
+	i.set(func() { i.begin = func() error { i.Settle(&i.Entry, i.last()); return nil } })
+}
+
+// last is the renewal that was made last; nil: none was.
+func (i *item) last() *renewal {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.now
+}
+
+// ended is why it ended; nil: it has not.
+func (i *item) ended() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.end
 }
 
 func (i *item) Token() string          { return i.name }
 func (i *item) TTL() time.Duration     { return ttl }
-func (i *item) Until() time.Time       { return i.until }
 func (i *item) Timeout() time.Duration { return timeout }
-func (i *item) Spent() bool            { return i.spent }
-func (i *item) Expire()                { i.end = errExpired; i.note("%s expires", i.name); i.Remove(&i.Entry) }
-func (i *item) Shut()                  { i.end = errShut; i.note("%s is shut", i.name) }
+
+func (i *item) Until() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.until
+}
+
+func (i *item) Spent() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.spent
+}
+
+func (i *item) Expire() {
+	i.set(func() { i.end = errExpired })
+	i.note("%s expires", i.name)
+	i.Remove(&i.Entry)
+}
+
+func (i *item) Shut() {
+	i.set(func() { i.end = errShut })
+	i.note("%s is shut", i.name)
+}
 
 func (i *item) Renew() renew.Renewal {
-	i.now = &renewal{item: i}
-	return i.now
+	r := &renewal{item: i}
+	i.set(func() { i.now = r })
+	return r
 }
 
 func (i *item) Renewed(r renew.Result) {
@@ -126,11 +169,12 @@ type renewal struct {
 }
 
 func (r *renewal) Begin() error {
-	r.sent = time.Now()
-	if r.begin == nil {
+	var begin func() error
+	r.set(func() { r.sent, begin = time.Now(), r.begin })
+	if begin == nil {
 		return nil
 	}
-	return r.begin()
+	return begin()
 }
 
 func (r *renewal) Stop() { r.stopped = true }
@@ -193,7 +237,7 @@ func TestGivenUpAfterItsTimeout(t *testing.T) {
 		b.Keep(&a.Entry, b.start.Add(time.Second))
 		time.Sleep(1600 * time.Millisecond)
 		b.want("1.2s a fails: no quorum", "1.55s a fails: no quorum")
-		b.Settle(&a.Entry, a.now) // the vote that would have decided the one that was given up
+		b.Settle(&a.Entry, a.last()) // the vote that would have decided the one that was given up
 		b.want()
 		a.confirm()
 		time.Sleep(200 * time.Millisecond)
@@ -206,7 +250,7 @@ func TestGivenUpAfterItsTimeout(t *testing.T) {
 func TestBusyItemIsTriedAgain(t *testing.T) {
 	bubble(t, func(b *bench) {
 		a := b.item("a")
-		a.begin = func() error { a.confirm(); return renew.ErrBusy }
+		a.set(func() { a.begin = func() error { a.confirm(); return renew.ErrBusy } })
 		b.Keep(&a.Entry, b.start.Add(time.Second))
 		time.Sleep(1500 * time.Millisecond)
 		b.want("1.15s a is renewed")
@@ -217,7 +261,7 @@ func TestBusyItemIsTriedAgain(t *testing.T) {
 func TestEndedItemIsAbandoned(t *testing.T) {
 	bubble(t, func(b *bench) {
 		a := b.item("a")
-		a.begin = func() error { b.Remove(&a.Entry); return errGone }
+		a.set(func() { a.begin = func() error { b.Remove(&a.Entry); return errGone } })
 		b.Keep(&a.Entry, b.start.Add(time.Second))
 		time.Sleep(time.Minute)
 		b.want("1s a fails: the lock has ended")
@@ -232,7 +276,7 @@ func TestSpentItemIsRenewedNoMore(t *testing.T) {
 		b.Keep(&a.Entry, b.start.Add(time.Second))
 		time.Sleep(1500 * time.Millisecond)
 		b.want("1s a is renewed")
-		a.spent = true
+		a.set(func() { a.spent = true })
 		time.Sleep(time.Second)
 		b.want("2s a is renewed") // it was due already
 		time.Sleep(time.Minute)
@@ -265,7 +309,7 @@ func TestUnderWayIsBounded(t *testing.T) {
 		begun := func() (flying []*item) {
 			synctest.Wait()
 			for _, i := range all {
-				if i.now != nil {
+				if i.last() != nil {
 					flying = append(flying, i)
 				}
 			}
@@ -275,7 +319,7 @@ func TestUnderWayIsBounded(t *testing.T) {
 		if len(first) != renew.MaxUnderWay {
 			t.Fatalf("%d renewals are under way, want %d", len(first), renew.MaxUnderWay)
 		}
-		b.Settle(&first[0].Entry, first[0].now)
+		b.Settle(&first[0].Entry, first[0].last())
 		if n := len(begun()); n != renew.MaxUnderWay+1 {
 			t.Errorf("%d have begun after one was finished, want one more", n)
 		}
@@ -287,11 +331,11 @@ func TestUnderWayIsBounded(t *testing.T) {
 func TestOverdueItemsExpire(t *testing.T) {
 	bubble(t, func(b *bench) {
 		a, valid := b.item("a"), b.item("valid")
-		a.until = b.start.Add(1500 * time.Millisecond)
+		a.set(func() { a.until = b.start.Add(1500 * time.Millisecond) })
 		time.Sleep(5 * time.Second)
 		b.want("2s a expires")
-		if valid.end != nil {
-			t.Errorf("the valid one has ended: %v", valid.end)
+		if valid.ended() != nil {
+			t.Errorf("the valid one has ended: %v", valid.ended())
 		}
 		if n, looks := b.Len(); n != 1 || !looks {
 			t.Errorf("%d items, looks %v", n, looks)
@@ -314,8 +358,8 @@ func TestCloseShutsEveryItem(t *testing.T) {
 		b.Keep(&renewed.Entry, b.start)
 		synctest.Wait()
 		b.Close()
-		if watched.end != errShut || renewed.end != errShut || renewed.now.finished != 1 {
-			t.Errorf("ended by %v and %v, the renewal finished %d times", watched.end, renewed.end, renewed.now.finished)
+		if watched.ended() != errShut || renewed.ended() != errShut || renewed.last().finished != 1 {
+			t.Errorf("ended by %v and %v, the renewal finished %d times", watched.ended(), renewed.ended(), renewed.last().finished)
 		}
 		if late := (renew.NewEntry(watched)); b.Add(&late) {
 			t.Error("an item was added after Close")
