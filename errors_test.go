@@ -69,7 +69,8 @@ func TestQuorumErrorText(t *testing.T) {
 	}
 }
 
-// TestQuorumErrorUnwraps: what a caller may ask of it.
+// TestQuorumErrorUnwraps: errors.Is and errors.As find in a QuorumError its kind, its cause and the error of each
+// node.
 func TestQuorumErrorUnwraps(t *testing.T) {
 	e := &QuorumError{Kind: ErrHeld, Cause: context.Canceled}
 	e.note(&NodeError{Node: "a:1", Outcome: OutcomeUnreachable, Err: io.EOF})

@@ -246,7 +246,8 @@ func TestDetachWaitsForWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// TestDetachRefusesWhatHasEnded: what has ended cannot be handed on, nor what is another's.
+// TestDetachRefusesWhatHasEnded: a lock that has expired or was released cannot be detached, nor can a handle that
+// has joined another one. When that one is detached, those that have joined are told.
 func TestDetachRefusesWhatHasEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lk := newModels(3).locker(t, nil)

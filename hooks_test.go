@@ -114,8 +114,8 @@ func (f *follower) last() redlocktrace.Operation {
 	return f.ends[len(f.ends)-1]
 }
 
-// TestHooksFollowOperations: each of them begins and ends once, and what puts nothing on
-// the wire is none.
+// TestHooksFollowOperations: each operation is told when it begins and when it ends, once. A call that sends nothing
+// to the nodes is no operation.
 func TestHooksFollowOperations(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var f follower
@@ -225,7 +225,8 @@ func TestHooksFollowWaiters(t *testing.T) {
 	})
 }
 
-// TestHooksTellAnswers: one for each node, late if the others have decided.
+// TestHooksTellAnswers: Trace.Answer is called once for each node of an operation. An answer that comes after the
+// operation was decided is told as late.
 func TestHooksTellAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var f follower
@@ -296,7 +297,7 @@ type countingClock struct{ atomic.Int64 }
 
 func (c *countingClock) Now() time.Time { c.Add(1); return time.Now() }
 
-// TestJoinHooksCallsBoth: every hook there is, and of both.
+// TestJoinHooksCallsBoth: JoinHooks calls each hook there is of both Hooks, and leaves out those that are nil.
 func TestJoinHooksCallsBoth(t *testing.T) {
 	var calls []string
 	record := func(who string) *Hooks {

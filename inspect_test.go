@@ -79,7 +79,7 @@ func TestInspectNamesHolderAndNodes(t *testing.T) {
 	})
 }
 
-// TestInspectRefusesWhatCannotBeAsked: what cannot be asked.
+// TestInspectRefusesWhatCannotBeAsked: a name that no lock can have is an error of Inspect, as it is of Acquire.
 func TestInspectRefusesWhatCannotBeAsked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lk := newModels(3).locker(t, nil)
@@ -98,7 +98,8 @@ func TestInspectRefusesWhatCannotBeAsked(t *testing.T) {
 	})
 }
 
-// TestStateByTheNodesAnswers: what the nodes' words come to.
+// TestStateByTheNodesAnswers: which State Inspect reports, and for how long, by what each node answers: held if a
+// quorum has one token, free if a quorum could grant the lock, split or unknown otherwise.
 func TestStateByTheNodesAnswers(t *testing.T) {
 	us, they := NodeStatus{Token: "us", TTL: 3 * time.Second, Fence: 7}, NodeStatus{Token: "they", TTL: time.Second, Fence: 6}
 	sooner := NodeStatus{Token: "us", TTL: 2 * time.Second, Fence: 7}

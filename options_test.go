@@ -225,7 +225,8 @@ func TestWhatIsTooLongIsRefusedUnsent(t *testing.T) {
 	}
 }
 
-// TestOptionsThatAreTooLongAreRefused: what is too long there is refused by New.
+// TestOptionsThatAreTooLongAreRefused: New refuses an Owner or a Prefix that is too long, in an error that does not
+// repeat it.
 func TestOptionsThatAreTooLongAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		opts Options
@@ -669,7 +670,8 @@ func TestNewRefusesClientsOfSeveralServers(t *testing.T) {
 	}
 }
 
-// TestEvenNumberIsUnwise: it works, and is warned of.
+// TestEvenNumberIsUnwise: a Locker over an even number of nodes works, and warns: it survives no more failures than
+// one node fewer would.
 func TestEvenNumberIsUnwise(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var told warnings

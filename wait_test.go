@@ -125,7 +125,8 @@ func TestGrantsAfterTheRoundAreNoHolder(t *testing.T) {
 	})
 }
 
-// TestAcquireOnceNodesAreBack: no quorum is something to wait for, too.
+// TestAcquireOnceNodesAreBack: Acquire waits while too few nodes can be reached, and gets the lock when they are
+// back.
 func TestAcquireOnceNodesAreBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
@@ -145,7 +146,8 @@ func TestAcquireOnceNodesAreBack(t *testing.T) {
 	})
 }
 
-// TestKeyThatIsNoLockEndsTheWait: a key that is no lock stays for ever.
+// TestKeyThatIsNoLockEndsTheWait: Acquire returns at once if so many nodes have a key of another type that no quorum
+// is left. Such a key does not expire.
 func TestKeyThatIsNoLockEndsTheWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
@@ -606,7 +608,8 @@ func TestSubscriptionsEnd(t *testing.T) {
 	})
 }
 
-// TestBrokenSubscriptionIsMadeAgain: what was said meanwhile is made up for.
+// TestBrokenSubscriptionIsMadeAgain: a waiter whose subscriptions broke subscribes again, and makes an attempt for
+// the messages that it may have missed.
 func TestBrokenSubscriptionIsMadeAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)

@@ -23,6 +23,7 @@ func everyField() *history.History {
 	}
 }
 
+// TestHistoryRoundTrip: a history that is written and read again is the same, with a value in every field.
 func TestHistoryRoundTrip(t *testing.T) {
 	all := everyField()
 	for _, v := range []reflect.Value{reflect.ValueOf(all.Run), reflect.ValueOf(all.Events[0]), reflect.ValueOf(*all.Events[0].Fault), reflect.ValueOf(*all.Events[0].Weight)} {
@@ -50,6 +51,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 	}
 }
 
+// TestHistoryIsForPeople: a history is written without escapes that only a web page needs.
 func TestHistoryIsForPeople(t *testing.T) {
 	var s strings.Builder
 	h := history.History{Events: []history.Event{{At: 5, Kind: history.Left, Error: "a < b"}}}
@@ -61,6 +63,7 @@ func TestHistoryIsForPeople(t *testing.T) {
 	}
 }
 
+// TestHistoryReadErrors: what is no history is refused, and the error names the line.
 func TestHistoryReadErrors(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{``, "line 1: EOF"},
@@ -89,6 +92,7 @@ func (b *broken) Write(p []byte) (int, error) {
 
 var errBroken = errors.New("broken")
 
+// TestHistoryWriteErrors: the error of the writer is that of Write, whichever line it comes at.
 func TestHistoryWriteErrors(t *testing.T) {
 	for lines := range 3 {
 		if err := everyField().Write(&broken{lines}); err != errBroken {

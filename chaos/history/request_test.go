@@ -8,6 +8,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
+// TestRequestWords: a request in words, and as the short label of a chart.
 func TestRequestWords(t *testing.T) {
 	for _, tt := range []struct {
 		want         history.Request

@@ -68,7 +68,8 @@ func TestFencesRise(t *testing.T) {
 	}
 }
 
-// TestFenceStaysWhileTheLockIsHeld: as long as the lock is held.
+// TestFenceStaysWhileTheLockIsHeld: neither extensions nor renewals change the fence of a lock; the next lock on the
+// name has a larger one.
 func TestFenceStaysWhileTheLockIsHeld(t *testing.T) {
 	fences(t, func(f *fenced) {
 		lk := f.locker(nil)

@@ -330,7 +330,8 @@ func TestSlotsFillUp(t *testing.T) {
 	}
 }
 
-// TestLastFreeSlotOfTheMostIsFound: as many as there can be, of which hardly any is free.
+// TestLastFreeSlotOfTheMostIsFound: of MaxSlots slots all but one are held by somebody else. One call finds the free
+// one.
 func TestLastFreeSlotOfTheMostIsFound(t *testing.T) {
 	fences(t, func(f *fenced) {
 		for i := range f.Len() {

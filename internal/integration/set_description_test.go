@@ -310,7 +310,8 @@ func minority(t *testing.T, warning string, spoil func(f *fleet, n *arena.Node, 
 	})
 }
 
-// TestDescriptionOfAMinorityDecidesNothing: one node of three keeps what the others do not.
+// TestDescriptionOfAMinorityDecidesNothing: one node of three keeps another description than the others. Clients go
+// by the majority, and that node has no vote.
 func TestDescriptionOfAMinorityDecidesNothing(t *testing.T) {
 	t.Run("a later description of the set", func(t *testing.T) {
 		minority(t, "keeps a later description of the set (epoch 5", func(f *fleet, n *arena.Node, d *wire.Description) {

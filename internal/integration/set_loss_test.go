@@ -426,7 +426,7 @@ func TestCopyForgets(t *testing.T) {
 	})
 }
 
-// TestCopyIsNotAdded: nor does it become a member before it is emptied.
+// TestCopyIsNotAdded: a server with a copy of a member's data cannot be added to the set before it was emptied.
 func TestCopyIsNotAdded(t *testing.T) {
 	onNodes(t, 4, func(f *fleet) {
 		lk := f.locker(redlock.Options{}, f.nodes[:3]...)

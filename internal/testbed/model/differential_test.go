@@ -378,6 +378,8 @@ func sequences(try func([]step), seen map[string]int, virtual bool, n int) {
 	}
 }
 
+// TestModelIsLikeMiniredis: random sequences of steps have the same answers from a model node and from the scripts on
+// miniredis.
 func TestModelIsLikeMiniredis(t *testing.T) {
 	seen := make(map[string]int)
 	try := func(all []step) {
@@ -393,6 +395,7 @@ func TestModelIsLikeMiniredis(t *testing.T) {
 	}
 }
 
+// TestModelIsLikeRedis: the same against a real server.
 func TestModelIsLikeRedis(t *testing.T) {
 	client := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	seen := make(map[string]int)
