@@ -225,7 +225,7 @@ func TestHooksFollowWaiters(t *testing.T) {
 	})
 }
 
-// TestHooksTellAnswers: Trace.Answer is called once for each node of an operation. An answer that comes after the
+// TestHooksTellAnswers: Trace.Node is called once for each node of an operation. An answer that comes after the
 // operation was decided is told as late.
 func TestHooksTellAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
