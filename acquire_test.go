@@ -2,438 +2,27 @@ package redlock
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/testbed/redistest"
-	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
-	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
-	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/internal/wire"
-	"github.com/redis/go-redis/v9"
 )
 
-// Five nodes with the real client and scripts, in virtual time.
-type fenced struct {
-	*testing.T
-	*redistest.Bubble
-}
-
-func fences(t *testing.T, f func(*fenced)) {
-	bubble(t, func(t *testing.T) {
-		leaks.Check(t)
-		f(&fenced{t, redistest.NewBubble(t, 5)})
-	})
-}
-
-func (f *fenced) locker(opts *Options) *Locker {
-	f.Helper()
-	lk, err := New(f.Clients(), opts)
-	if err == nil {
-		err = lk.ready(f.Context())
-	}
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { lk.Close() })
-	return lk
-}
-
-// apart makes each node answer at another moment, so that the first ones decide: after 10 ms, 12,
-// 14, 16 and 18.
-func (f *fenced) apart() {
-	for i := range f.Len() {
-		f.Path(i).SetDelay(time.Duration(10+2*i) * time.Millisecond)
-	}
-}
-
-// quorumsAnswer is when the third node has answered, of those that are apart.
-const quorumsAnswer = 14 * time.Millisecond
-
-// count sets a node's counter for a name, or takes it away: 0.
-func (f *fenced) count(node int, name string, n int64) {
-	f.Helper()
-	var err error
-	if n == 0 {
-		_, err = f.Mini(node).ZRem(script.Fences, *script.Bucket(name))
-	} else {
-		_, err = f.Mini(node).ZAdd(script.Fences, float64(n), *script.Bucket(name))
-	}
-	if err != nil {
-		f.Fatal(err)
-	}
-}
-
-// counters are the nodes' for a name.
-func (f *fenced) counters(name string) (all []string) {
-	for i := range f.Len() {
-		says, err := f.Mini(i).ZScore(script.Fences, *script.Bucket(name))
-		if err != nil {
-			all = append(all, "")
-			continue
-		}
-		all = append(all, fmt.Sprintf("%.0f", says))
-	}
-	return all
-}
-
-// stored checks that so many nodes have a lock's fence, of those that have answered.
-func (f *fenced) stored(l *Lock, least int) {
-	f.Helper()
-	n := 0
-	for _, says := range f.counters(l.Name()) {
-		if says == fmt.Sprint(l.Fence()) {
-			n++
-		}
-	}
-	if n < least {
-		f.Errorf("the fence %d is on %d nodes, want %d: %v", l.Fence(), n, least, f.counters(l.Name()))
-	}
-}
-
-// took acquires a lock, and checks how long that takes.
-func (f *fenced) took(lk *Locker, name string, want time.Duration) *Lock {
-	f.Helper()
-	begin := time.Now()
-	l, err := lk.TryAcquire(f.Context(), name)
-	if err != nil {
-		f.Fatal(err)
-	}
-	if d := time.Since(begin); d != want {
-		f.Errorf("the lock took %v, want %v: %v", d, want, f.counters(name))
-	}
-	pass(time.Second) // everything has arrived
-	return l
-}
-
-func (f *fenced) release(l *Lock) {
-	f.Helper()
-	if err := l.Release(f.Context()); err != nil {
-		f.Error(err)
-	}
-	pass(time.Second)
-}
-
-// free checks that no node has a lock.
-func (f *fenced) free(nodes ...int) {
-	f.Helper()
-	for _, i := range nodes {
-		if keys := f.Keys(i); len(keys) > 0 {
-			f.Errorf("node %d has %q", i, keys)
-		}
-	}
-}
-
-// wrong is a clock that is wrong, by another amount at each look if there is a range.
-type wrong struct{ by, upTo time.Duration }
-
-func (w wrong) Now() time.Time {
-	d := w.by
-	if w.upTo > 0 {
-		d += rand.N(w.upTo)
-	}
-	return time.Now().Add(d)
-}
-
-// TestFencesRise: fences rise from lock to lock on a name, for any client, whatever its clock
-// shows, and however long the messages take.
-func TestFencesRise(t *testing.T) {
-	const day = 24 * time.Hour
-	for name, clocks := range map[string][]Clock{
-		"right clocks":            {nil, nil, nil},
-		"clocks off by days":      {nil, wrong{by: 3 * day}, wrong{by: -3 * day}, wrong{by: 20 * 365 * day}, wrong{by: -29 * 365 * day}},
-		"clocks of before 1970":   {wrong{by: -40 * 365 * day}, nil},
-		"by less than is noticed": {wrong{by: 300 * time.Millisecond}, nil, wrong{by: -300 * time.Millisecond}},
-		"clocks that tremble":     {wrong{by: 0, upTo: time.Microsecond * 50}, nil},
-	} {
-		for at, jitter := range []time.Duration{0, 20 * time.Millisecond} {
-			if !need.Sample(at+len(clocks), 2) {
-				continue
-			}
-			t.Run(fmt.Sprint(name, ", ", jitter), func(t *testing.T) {
-				fences(t, func(f *fenced) {
-					var lockers []*Locker
-					for _, clock := range clocks {
-						lockers = append(lockers, f.locker(&Options{Clock: clock}))
-					}
-					for i := range f.Len() {
-						f.Path(i).SetJitter(jitter)
-					}
-					last := make(map[string]int64)
-					for n := range need.Sized(4, 30, 600) {
-						name := fmt.Sprint("job", n%2)
-						l, err := lockers[rand.N(len(lockers))].Acquire(f.Context(), name)
-						if err != nil {
-							f.Fatal(err)
-						}
-						if l.Fence() <= last[name] || l.Fence() >= wire.MaxFence {
-							f.Fatalf("the fence %d comes after %d, in the lock number %d", l.Fence(), last[name], n)
-						}
-						last[name] = l.Fence()
-						f.stored(l, 3)
-						if rand.N(4) > 0 {
-							if err := l.Release(f.Context()); err != nil {
-								f.Fatal(err)
-							}
-						} else {
-							pass(11 * time.Second) // it expires
-						}
-					}
-				})
-			})
-		}
-	}
-}
-
-// TestFenceStays: as long as the lock is held.
-func TestFenceStays(t *testing.T) {
-	fences(t, func(f *fenced) {
-		lk := f.locker(nil)
-		l, err := lk.TryAcquire(f.Context(), "a", AutoRenew())
-		if err != nil {
-			f.Fatal(err)
-		}
-		first := l.Fence()
-		for range 10 {
-			pass(7 * time.Second) // a renewal or two
-			if err := l.Extend(f.Context()); err != nil {
-				f.Fatal(err)
-			}
-			if l.Fence() != first {
-				f.Fatalf("the fence was %d, and is %d", first, l.Fence())
-			}
-			f.stored(l, 5)
-		}
-		f.release(l)
-		next := f.took(lk, "a", 0)
-		if next.Fence() <= first {
-			f.Errorf("after %d comes %d", first, next.Fence())
-		}
-	})
-}
-
-// TestFenceInOneRoundTrip: without faults the nodes accept the proposed fence, and no second round
-// is needed.
-func TestFenceInOneRoundTrip(t *testing.T) {
-	fences(t, func(f *fenced) {
-		f.apart()
-		lk := f.locker(nil)
-		pass(time.Second)
-		for range need.Sized(3, 10, 10) {
-			proposed, before := time.Now().UnixMicro(), f.Mini(4).CommandCount()
-			l := f.took(lk, "a", quorumsAnswer)
-			f.stored(l, 5)
-			if ahead := l.Fence() - proposed; ahead < 0 || ahead > 1000 { // by what is not known of the clocks
-				f.Errorf("the fence is %d, and the time was %d", l.Fence(), proposed)
-			}
-			// Four for the lock, four for the write, and a PING after a pause.
-			if n := f.Mini(4).CommandCount() - before; n > 9 {
-				f.Errorf("a node had %d commands for one lock", n)
-			}
-			f.release(l)
-			f.free(0, 1, 2, 3, 4)
-		}
-	})
-}
-
-// TestFenceIsRaised: where the counters are not alike, a quorum of nodes is brought to
-// the largest number of the quorum that has granted.
-func TestFenceIsRaised(t *testing.T) {
-	const hour = int64(time.Hour / time.Microsecond)
-	for row, tt := range []struct {
-		name   string
-		ahead  [5]int64 // how far the nodes' counters are ahead of the time; 0: there is none
-		clock  Clock
-		twice  bool // it takes a second round trip
-		want   int64
-		shared int // how many nodes have the fence in the end
-	}{
-		{name: "no counters", want: 0, shared: 5},
-		{name: "one has lost it, and the others are ahead", ahead: [5]int64{0, hour, hour, hour, hour}, twice: true, want: hour + 1, shared: 5},
-		{name: "one is ahead", ahead: [5]int64{0, hour, 0, 0, 0}, twice: true, want: hour + 1, shared: 5},
-		{name: "all are ahead, each by another amount", ahead: [5]int64{hour, hour + 2, hour + 1, hour - 1, 1}, twice: true, want: hour + 3, shared: 5},
-		{name: "one that is not asked in time is ahead", ahead: [5]int64{0, 0, 0, 0, hour}, want: 0, shared: 4},
-		{name: "two that are not asked in time are ahead, and say no", ahead: [5]int64{0, 5, 0, hour, hour}, clock: wrong{by: -time.Hour}, twice: true, want: 6, shared: 3},
-		{name: "all are ahead, by the same", ahead: [5]int64{hour, hour, hour, hour, hour}, want: hour + 1, shared: 5},
-	} {
-		if !need.Sample(row+1, 4) {
-			continue
-		}
-		t.Run(tt.name, func(t *testing.T) {
-			fences(t, func(f *fenced) {
-				f.apart()
-				lk := f.locker(&Options{Clock: tt.clock, MaxNodeSkew: -1}) // numbers of the future are none else
-				pass(time.Second)
-				now := time.Now().UnixMicro()
-				for i, ahead := range tt.ahead {
-					if ahead > 0 {
-						f.count(i, "a", now+ahead)
-					}
-				}
-				round := quorumsAnswer
-				if tt.twice {
-					round *= 2
-				}
-				l := f.took(lk, "a", round)
-				if got := l.Fence() - now; got != tt.want {
-					f.Errorf("the fence is %d ahead, want %d", got, tt.want)
-				}
-				f.stored(l, tt.shared)
-				f.release(l)
-
-				// And the next one is above it, whichever nodes are asked.
-				next := f.locker(&Options{MaxNodeSkew: -1})
-				for i := range f.Len() {
-					f.Path(i).SetDelay(time.Duration(18-2*i) * time.Millisecond)
-				}
-				after, err := next.TryAcquire(f.Context(), "a")
-				if err != nil {
-					f.Fatal(err)
-				}
-				if after.Fence() <= l.Fence() {
-					f.Errorf("after %d comes %d: %v", l.Fence(), after.Fence(), f.counters("a"))
-				}
-			})
-		})
-	}
-}
-
-// TestFenceCannotBeStored: an attempt whose grants were enough, and whose number could
-// not be stored, is none. It says so, and leaves nothing.
-func TestFenceCannotBeStored(t *testing.T) {
-	for row, tt := range []struct {
-		name    string
-		trouble func(f *fenced, cancel func())
-		end     func(f *fenced)
-		takes   time.Duration // until node 3 says so, in half of its 16 ms, or in all of them; or the time is up
-		cause   error
-		nodes   Outcome // of 1, 2 and 3
-	}{
-		{"nodes die", func(f *fenced, _ func()) {
-			for i := 1; i <= 3; i++ {
-				f.Kill(i)
-			}
-		}, func(f *fenced) {
-			for i := 1; i <= 3; i++ {
-				f.Restart(i, true)
-			}
-		}, 23 * time.Millisecond, errUnfenced, OutcomeUnreachable},
-		{"nodes hang", func(f *fenced, _ func()) {
-			for i := 1; i <= 3; i++ {
-				f.Hang(i)
-			}
-		}, func(f *fenced) {
-			for i := 1; i <= 3; i++ {
-				f.Resume(i)
-			}
-		}, 500 * time.Millisecond, errUnfenced, OutcomeTimeout},
-		{"nodes have lost the lock", func(f *fenced, _ func()) {
-			for i := 1; i <= 3; i++ {
-				f.Mini(i).Del("a")
-			}
-		}, func(*fenced) {}, 30 * time.Millisecond, errUnfenced, OutcomeGone},
-		{"nodes were emptied", func(f *fenced, _ func()) {
-			for i := 1; i <= 3; i++ {
-				f.Mini(i).FlushAll()
-			}
-		}, func(*fenced) {}, 30 * time.Millisecond, errUnfenced, OutcomeGone},
-		{"counters are past it", func(f *fenced, _ func()) {
-			for i := 1; i <= 3; i++ {
-				f.count(i, "a", 1<<52)
-			}
-		}, func(*fenced) {}, 30 * time.Millisecond, errUnfenced, OutcomeGone},
-		{"the caller goes away", func(_ *fenced, cancel func()) { cancel() }, func(*fenced) {}, 15 * time.Millisecond, context.Canceled, OutcomeTimeout},
-	} {
-		if !need.Sample(row+4, 6) {
-			continue
-		}
-		t.Run(tt.name, func(t *testing.T) {
-			fences(t, func(f *fenced) {
-				f.apart()
-				lk := f.locker(&Options{MaxNodeSkew: -1})
-				pass(time.Second)
-				f.count(0, "a", time.Now().Add(time.Hour).UnixMicro())
-				ctx, cancel := context.WithCancel(f.Context())
-				defer cancel()
-				time.AfterFunc(quorumsAnswer+time.Millisecond, func() { tt.trouble(f, cancel) }) // the raise has left
-				begin := time.Now()
-				l, err := lk.TryAcquire(ctx, "a")
-				q := wantQuorumError(f.T, err, ErrNoQuorum)
-				if took := time.Since(begin); l != nil || took != tt.takes {
-					f.Errorf("after %v, want %v: lock %v, %v", took, tt.takes, l, err)
-				}
-				if !errors.Is(err, tt.cause) {
-					f.Errorf("%v does not say that it was %q", err, tt.cause)
-				}
-				if q.Op != "acquire" || q.Name != "a" {
-					f.Errorf("it is said to be %s %q: %v", q.Op, q.Name, err)
-				}
-				for _, n := range q.Nodes() {
-					if i := slices.IndexFunc([]int{1, 2, 3}, func(i int) bool { return f.Addr(i) == n.Node }); i >= 0 && n.Outcome != tt.nodes {
-						f.Errorf("%v; want %v", n, tt.nodes)
-					}
-				}
-				pass(100 * time.Millisecond)
-				f.free(0, 4)
-				tt.end(f)
-				pass(3 * time.Second)
-				f.free(0, 1, 2, 3, 4)
-
-				l, err = lk.Acquire(f.Context(), "a") // after the quarantine, where there is one
-				if err != nil {
-					f.Fatal(err)
-				}
-				if l.Token() == q.token {
-					f.Errorf("a second attempt has the same token")
-				}
-				synctest.Wait()
-				f.stored(l, 3)
-			})
-		})
-	}
-}
-
-// TestFencesEnd: numbers that Lua cannot distinguish any more are no fences. No node reaches them by
-// itself, for a fence is near its time; but an operator may have set a counter.
-func TestFencesEnd(t *testing.T) {
-	fences(t, func(f *fenced) {
-		lk := f.locker(&Options{MaxNodeSkew: -1})
-		for i := range f.Len() {
-			f.count(i, "a", wire.MaxFence-3)
-		}
-		last := int64(0)
-		for range 5 {
-			l, err := lk.TryAcquire(f.Context(), "a")
-			if err != nil {
-				if last != wire.MaxFence-1 {
-					f.Errorf("after %d: %v", last, err)
-				}
-				wantQuorumError(f.T, err, ErrNoQuorum)
-				pass(time.Second)
-				f.free(0, 1, 2, 3, 4)
-				continue
-			}
-			if l.Fence() <= last || l.Fence() >= wire.MaxFence {
-				f.Errorf("after %d comes %d", last, l.Fence())
-			}
-			last = l.Fence()
-			f.release(l)
-		}
-	})
-}
-
-// TestLargestNumber: which number of a round is the fence, and whether that is stored
+// TestFenceIsTheLargestNumberGranted: which number of a round is the fence, and whether that is stored
 // yet. Only the grants of nodes with a vote count.
-func TestLargestNumber(t *testing.T) {
+func TestFenceIsTheLargestNumberGranted(t *testing.T) {
 	type answer struct {
 		outcome wire.Status
 		number  int64
@@ -465,368 +54,610 @@ func TestLargestNumber(t *testing.T) {
 	}
 }
 
-const day = 24 * time.Hour
-
-// threeNodes are three nodes with the real client and scripts, in virtual time.
-func threeNodes(t *testing.T, f func(*fenced)) {
+// TestLockIsValidFromBeforeItWasAskedFor: validity counts from before the first byte, less the drift; the lock has
+// its name, a token, and its key under the prefix.
+func TestLockIsValidFromBeforeItWasAskedFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		leaks.Check(t)
-		f(&fenced{t, redistest.NewBubble(t, 3)})
-	})
-}
-
-// whileDown has a node hang while something is done.
-func (f *fenced) whileDown(node int, do func()) {
-	f.Hang(node)
-	do()
-	f.Resume(node)
-	pass(time.Second)
-}
-
-// once has a client that has not been here before get a lock and give it back.
-func (f *fenced) once(name string, opts Options, options ...AcquireOption) (fence int64, err error) {
-	f.Helper()
-	clients := make([]*redis.Client, f.Len()) // they tick as long as they are open
-	for i := range clients {
-		clients[i] = redis.NewClient(f.Options(i))
-		defer clients[i].Close()
-	}
-	lk, err := New(clients, &opts)
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer lk.Close()
-	l, err := lk.TryAcquire(f.Context(), name, options...)
-	if err != nil {
-		return 0, err
-	}
-	synctest.Wait() // the node that was not needed for a quorum is heard, too
-	if err := l.Release(f.Context()); err != nil {
-		f.Error(err)
-	}
-	return l.Fence(), nil
-}
-
-// must is once where the lock is to be had.
-func (f *fenced) must(name string, opts Options, options ...AcquireOption) int64 {
-	f.Helper()
-	fence, err := f.once(name, opts, options...)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return fence
-}
-
-// TestFenceAfterABlip: a lock's counter must not end with its key, nor with a clock that is
-// ahead for a moment, or a node would have nothing but the time to go by; and that of the
-// slow client, in the next lock, is earlier than that of the fast one in the first. A counter
-// for all names in the place of one for each does not help: it would be ahead of every lock
-// on another name, too.
-func TestFenceAfterABlip(t *testing.T) {
-	threeNodes(t, func(f *fenced) {
-		fast := Options{TTL: 2 * time.Second, Clock: wrong{by: 500 * time.Millisecond}, Quarantine: -1}
-		slow := Options{TTL: 2 * time.Second, Clock: wrong{by: -500 * time.Millisecond}, Quarantine: -1}
-		f.Kill(2)
-		first := f.must("a", fast)
-		f.Restart(2, true)
-		f.Step(1, 13*time.Second)
-		f.Mini(1).Keys() // what has expired is gone
-		f.Step(1, -13*time.Second)
-		pass(200 * time.Millisecond)
-		f.Kill(0)
-		if second := f.must("a", slow); second <= first {
-			f.Errorf("after %d comes %d", first, second)
+		ms := newModels(5)
+		lk := ms.locker(t, &Options{Prefix: "app:"})
+		sent := time.Now()
+		for _, m := range ms {
+			m.slow(20 * time.Millisecond)
+		}
+		l := acquired(t, lk, "a")
+		if l.Name() != "a" || l.Token() == "" {
+			t.Errorf("name %q, token %q", l.Name(), l.Token())
+		}
+		if want := sent.Add(10*time.Second - 102*time.Millisecond); !l.Until().Equal(want) {
+			t.Errorf("valid until %v after the first byte was sent, want %v", l.Until().Sub(sent), want.Sub(sent))
+		}
+		if n := ms.held("app:a", l.Token()); n != 5 {
+			t.Errorf("held on %d nodes", n)
+		}
+		var log strings.Builder
+		slog.New(slog.NewTextHandler(&log, nil)).Info("held", "lock", l)
+		if !strings.Contains(log.String(), "lock.name=a lock.fence=946684800000000 lock.left_ms=9900") {
+			t.Errorf("logged as %s", log.String())
+		}
+		ctx := l.Context(t.Context())
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if cause := context.Cause(ctx); cause == nil || errors.Is(cause, ErrLost) {
+			t.Errorf("released: the cause is %v", cause)
+		}
+		if err := l.Extend(t.Context()); err == nil {
+			t.Error("extended after release")
 		}
 	})
 }
 
-// TestPoison: one node of three is a month ahead for a second. A client that comes then does not
-// accept its number as a fence, nor store it on another node. When its clock is right again its
-// counter is not, and no client accepts that either. The others go on without it.
-func TestPoison(t *testing.T) {
-	threeNodes(t, func(f *fenced) {
-		var warned []string
-		opts := Options{Hooks: &Hooks{Warning: func(err error) { warned = append(warned, err.Error()) }}}
-		tell := func(want string) {
-			t.Helper()
-			if len(warned) != 1 || !strings.Contains(warned[0], f.Addr(0)) || !strings.Contains(warned[0], want) {
-				f.Errorf("the warnings are %q, want one of %s: %s", warned, f.Addr(0), want)
-			}
-			warned = nil
+// TestEachAttemptHasATokenOfItsOwn: each attempt of one wait has a token of its own (B1).
+func TestEachAttemptHasATokenOfItsOwn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		tokens := make(map[string]bool)
+		ms[2].spy = func(q *lane.Request) { tokens[q.Claim.Token] = true }
+		lk := ms.locker(t, nil)
+		ms[0].put("a", "rival", time.Second)
+		ms[1].put("a", "rival", time.Second)
+		l, err := lk.Acquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
 		}
-		before := f.must("a", opts)
-		f.Step(0, 30*day)
-		pass(time.Second)
-		f.whileDown(2, func() {
-			if fence, err := f.once("a", opts); err == nil {
-				f.Errorf("with a node a month ahead, and another one down, the lock is had with %d", fence)
+		synctest.Wait()
+		acquires := 0
+		for _, did := range ms[2].seen {
+			if did == "acquire a" {
+				acquires++
 			}
-		})
-		warned = nil
-		if ahead := f.must("a", opts); ahead <= before || time.UnixMicro(ahead).After(time.Now().Add(time.Second)) {
-			f.Errorf("after %d comes %d", before, ahead)
 		}
-		tell("its clock is 720h")
-		if stored, err := f.Mini(0).ZScore(script.Fences, *script.Bucket("a")); err == nil && time.UnixMicro(int64(stored)).After(time.Now().Add(time.Second)) {
-			f.Errorf("a node that is known to be a month ahead has counted %.0f", stored)
+		if acquires < 3 || len(tokens) != acquires {
+			t.Errorf("%d acquires with %d tokens", acquires, len(tokens))
 		}
-		f.count(0, "a", time.Now().Add(30*day).UnixMicro()) // as for a client that did not know
-		f.Step(0, -30*day)
-		last := int64(0)
-		for _, idle := range []time.Duration{0, 25 * time.Hour, 3 * day} {
-			pass(idle)
-			warned = nil
-			next := f.must("a", opts)
-			if next <= last || time.UnixMicro(next).After(time.Now().Add(time.Second)) {
-				f.Errorf("%v later: after %d comes %d", idle, last, next)
+		l.Release(t.Context())
+	})
+}
+
+// TestLockWonAfterItsCallHasEndedIsReleased: a lock that was won after its call has ended is released.
+func TestLockWonAfterItsCallHasEndedIsReleased(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, &Options{Quorum: 3})
+		for i := range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			ms[2].set(func(m *model) { m.spy = func(*lane.Request) { cancel() } })
+			l, err := lk.TryAcquire(ctx, fmt.Sprint(i))
+			if l != nil || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), fmt.Sprintf("acquire %q", fmt.Sprint(i))) {
+				t.Fatalf("lock %v, %v", l, err)
 			}
-			tell("redlock prepare --reset-fences")
-			last = next
-			f.whileDown(2, func() {
-				_, err := f.once("a", opts)
-				q := wantQuorumError(f.T, err, ErrNoQuorum)
-				if i := slices.IndexFunc(q.Nodes(), func(n *NodeError) bool { return n.Node == f.Addr(0) && n.Outcome == OutcomeIneligible }); i < 0 {
-					f.Errorf("the error does not name %s: %v", f.Addr(0), err)
+			synctest.Wait()
+			if left := ms.left(); len(left) > 0 {
+				t.Fatalf("left on the nodes: %v", left)
+			}
+		}
+	})
+}
+
+// pausing is a clock that can be set forward: a process that was not running.
+type pausing struct{ skipped atomic.Int64 }
+
+func (p *pausing) Now() time.Time { return time.Now().Add(time.Duration(p.skipped.Load())) }
+
+// TestLockThatTookItsWholeLifeIsNotHandedOut: a lock that took its whole life to acquire is not
+// handed out (B5).
+func TestLockThatTookItsWholeLifeIsNotHandedOut(t *testing.T) {
+	for _, tt := range []struct {
+		pause time.Duration
+		want  error
+	}{{9895 * time.Millisecond, nil}, {9896 * time.Millisecond, ErrNoQuorum}, {time.Minute, ErrNoQuorum}} {
+		t.Run(tt.pause.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(3)
+				clock := new(pausing)
+				ms[2].slow(time.Millisecond)
+				ms[2].spy = func(*lane.Request) { clock.skipped.Store(int64(tt.pause)) }
+				lk := ms.locker(t, &Options{Clock: clock, Quorum: 3})
+				l, err := lk.TryAcquire(t.Context(), "a")
+				if tt.want == nil {
+					if err != nil {
+						t.Fatal(err)
+					}
+					return
 				}
+				if q := wantQuorumError(t, err, tt.want); l != nil || q.Granted < 3 {
+					t.Errorf("%v, lock %v", err, l)
+				}
+				pass(time.Second)
+				ms.empty(t)
 			})
-			for i := range 3 {
-				if keys := f.Keys(i); len(keys) > 0 {
-					f.Errorf("node %d has %q", i, keys)
-				}
-			}
-		}
-		// And when time has caught up, it has a vote again.
-		pass(30 * day)
-		f.whileDown(2, func() {
-			if next := f.must("a", opts); next <= last {
-				f.Errorf("after %d comes %d", last, next)
-			}
 		})
-	})
+	}
 }
 
-// TestMajorityAheadOfOneThatIsDown: an attempt that cannot succeed any more, since one node is known to be
-// down and another one is ahead, hears the third one all the same: it may be ahead, too.
-func TestMajorityAheadOfOneThatIsDown(t *testing.T) {
-	threeNodes(t, func(f *fenced) {
-		f.must("a", Options{})
-		for i := range 2 {
-			f.count(i, "a", time.Now().Add(time.Duration(2-i)*time.Hour).UnixMicro())
-		}
-		lk := f.locker(&Options{})
-		f.whileDown(2, func() {
-			for range 3 {
-				_ = acquired(f.T, lk, "a").Release(f.Context())
-				pass(3 * time.Second)
-			}
-		})
-	})
+// A link is a model at the end of a link that delays each message by so much, and a little more.
+type link struct {
+	*modelConn
+	delay, jitter time.Duration
 }
 
-// TestMajorityAhead: if all clocks were wrong together, and are right now, locks can be acquired,
-// with fences above the earlier ones; of the nodes that are ahead, only as many count as a quorum
-// needs. A minority that is ahead has no effect, also if others are down.
-func TestMajorityAhead(t *testing.T) {
-	for name, tt := range map[string]struct {
-		ahead [3]time.Duration
-		down  bool          // the last node is
-		want  time.Duration // how far the lock's number is ahead; negative: there is no lock
-	}{
-		"all":                          {[3]time.Duration{time.Hour, time.Hour, time.Hour}, false, time.Hour},
-		"all, and one a month":         {[3]time.Duration{30 * day, time.Hour, time.Hour}, false, time.Hour},
-		"two":                          {[3]time.Duration{2 * time.Hour, time.Hour, 0}, false, time.Hour},
-		"two, and one of them a month": {[3]time.Duration{30 * day, time.Hour, 0}, false, time.Hour},
-		"two, and the third is down":   {[3]time.Duration{2 * time.Hour, time.Hour, 0}, true, 2 * time.Hour},
-		"one":                          {[3]time.Duration{time.Hour, 0, 0}, false, 0},
-		"one, and another one is down": {[3]time.Duration{time.Hour, 0, 0}, true, -1},
+func (f *link) pass() {
+	d := f.delay
+	if f.jitter > 0 {
+		d += rand.N(f.jitter)
+	}
+	time.Sleep(d)
+}
+
+func (f *link) Exec(batch []*lane.Request) error {
+	f.pass()
+	defer f.pass()
+	return f.modelConn.Exec(batch)
+}
+
+func (f *link) Connect(ctx context.Context) error {
+	f.pass()
+	f.pass()
+	return f.modelConn.Connect(ctx)
+}
+
+// TestManyTryAtOnce: of clients that try in the same instant, and are each near to another node, exactly one gets
+// the lock, in time, and the others leave nothing. Also if a node is down, and among clients of another library,
+// which never have it at the same time.
+func TestManyTryAtOnce(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct{ nodes, down, foreign int }{
+		{1, 0, 0}, {2, 0, 0}, {3, 0, 0}, {3, 1, 0}, {3, 0, 3}, {4, 0, 0}, {4, 1, 0}, {5, 0, 0}, {5, 2, 0}, {5, 0, 3},
 	} {
-		if !need.Sample(len(name), 2) {
-			continue
+		for _, delay := range []time.Duration{0, ms, 20 * ms, 60 * ms} {
+			t.Run(fmt.Sprintf("%d nodes, %d down, %v away, %d of another library", tt.nodes, tt.down, delay, tt.foreign), func(t *testing.T) {
+				bubble(t, func(t *testing.T) { manyTry(t, tt.nodes, tt.down, tt.foreign, delay) })
+			})
 		}
+	}
+}
+
+func manyTry(t *testing.T, nodes, down, foreign int, delay time.Duration) {
+	const clients, rounds = 8, 25
+	ms := newModels(nodes)
+	for _, m := range ms[:down] {
+		m.kill()
+	}
+	jitter := max(delay/20, 100*time.Microsecond)
+	away := func(c int, m *model) time.Duration {
+		if slices.Index(ms, m) == c%nodes {
+			return delay / 20
+		}
+		return delay
+	}
+	var lks []*Locker
+	for c := range clients {
+		lks = append(lks, ms.over(t, nil, func(conn *modelConn) execs { return &link{conn, away(c, conn.model), jitter} }))
+	}
+	pass(time.Minute)
+	for round := range rounds {
+		name := fmt.Sprint("job-", round)
+		var wg sync.WaitGroup
+		var won, have atomic.Int32
+		has := func() {
+			won.Add(1)
+			if have.Add(1) > 1 {
+				t.Errorf("round %d: two have the lock at once", round)
+			}
+			time.Sleep(time.Second)
+			have.Add(-1)
+		}
+		for c, lk := range lks {
+			wg.Go(func() {
+				begin := time.Now()
+				l, err := lk.TryAcquire(t.Context(), name)
+				if took := time.Since(begin); took > 500*time.Millisecond {
+					t.Errorf("client %d took %v", c, took)
+				}
+				if err == nil {
+					has()
+					if err := l.Release(t.Context()); err != nil {
+						t.Errorf("client %d releases: %v", c, err)
+					}
+				} else if !errors.Is(err, ErrHeld) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errVoid) {
+					t.Errorf("client %d: %v", c, err)
+				}
+			})
+		}
+		for c := range foreign {
+			wg.Go(func() {
+				token := fmt.Sprint("theirs-", c)
+				votes := make(chan bool, nodes)
+				for _, m := range ms {
+					go func() {
+						time.Sleep(away(c, m) + rand.N(jitter))
+						votes <- m.setNX(name, token, 10*time.Second)
+						time.Sleep(away(c, m) + rand.N(jitter))
+					}()
+				}
+				got := 0
+				for range nodes {
+					if <-votes {
+						got++
+					}
+				}
+				time.Sleep(delay + jitter)
+				if got >= majority(nodes) {
+					has()
+				}
+				for _, m := range ms {
+					m.drop(name, token)
+				}
+			})
+		}
+		wg.Wait()
+		if n := won.Load(); n != 1 && (foreign == 0 || n > 1) {
+			t.Errorf("round %d: %d have had the lock", round, n)
+		}
+		pass(time.Second)
+		ms.empty(t)
+	}
+}
+
+// setNX is another library's request for a lock, and drop its release.
+func (m *model) setNX(key, token string, ttl time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down || m.keys[key].expires.After(time.Now()) {
+		return false
+	}
+	m.keys[key] = entry{token, time.Now().Add(ttl)}
+	return true
+}
+
+func (m *model) drop(key, token string) {
+	m.set(func(m *model) {
+		if m.keys[key].token == token {
+			delete(m.keys, key)
+		}
+	})
+}
+
+// TestTryEndsSoonAgainstAHolder: a try against a client that has the lock ends after a round trip or two, or soon after the middle of its
+// NodeTimeout where so many of the holder's nodes are down that nobody is seen to have a quorum. It leaves nothing.
+func TestTryEndsSoonAgainstAHolder(t *testing.T) {
+	for _, tt := range []struct {
+		nodes     int
+		has, down []int
+		most      time.Duration
+	}{
+		{1, []int{0}, nil, 50 * time.Millisecond},
+		{2, []int{0, 1}, nil, 50 * time.Millisecond},
+		{3, []int{0, 1, 2}, nil, 50 * time.Millisecond},
+		{3, []int{0, 1, 2}, []int{2}, 50 * time.Millisecond},
+		{3, []int{0, 2}, []int{2}, 400 * time.Millisecond}, // node 1 grants, and it may be a client far away that has node 0
+		{4, []int{0, 1, 2}, nil, 50 * time.Millisecond},
+		{4, []int{0, 1, 2, 3}, []int{3}, 50 * time.Millisecond},
+		{5, []int{0, 1, 2}, []int{0, 1}, 400 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprintf("%d nodes, held at %v, down: %v", tt.nodes, tt.has, tt.down), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(tt.nodes)
+				lk := ms.over(t, nil, func(conn *modelConn) execs { return &link{conn, 10 * time.Millisecond, 0} })
+				for _, i := range tt.has {
+					ms[i].put("a", "theirs", time.Minute)
+				}
+				for _, i := range tt.down {
+					ms[i].kill()
+				}
+				pass(time.Second)
+				_, _ = lk.TryAcquire(t.Context(), "other") // the lanes learn which nodes are down
+				pass(time.Second)
+				begin := time.Now()
+				_, err := lk.TryAcquire(t.Context(), "a")
+				if took := time.Since(begin); took > tt.most || !errors.Is(err, ErrHeld) {
+					t.Errorf("after %v: %v", took, err)
+				}
+				pass(time.Second)
+				for _, left := range ms.left() {
+					if !strings.HasSuffix(left, ": a") && !strings.HasSuffix(left, ": other") {
+						t.Error("left:", left)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestTryEndsSoonBehindReaders: a try ends soon where clients that came before hold the lock together, although the nodes name
+// different ones of them. If they have just released it, and are there no more when the try asks again, it gets the lock.
+func TestTryEndsSoonBehindReaders(t *testing.T) {
+	const ms = time.Millisecond
+	for _, gone := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			nodes := newModels(4)
+			lk := nodes.over(t, nil, func(conn *modelConn) execs { return &link{conn, ms, 0} })
+			for i, m := range nodes {
+				m.put("a", wire.Sign(fmt.Sprint("reader", i%2), time.Now(), "", "", ""), 10*time.Second)
+			}
+			pass(time.Second)
+			if gone {
+				time.AfterFunc(3*ms, func() {
+					for _, m := range nodes {
+						m.forget()
+					}
+				})
+			}
+			begin := time.Now()
+			_, err := lk.TryAcquire(t.Context(), "a")
+			if took := time.Since(begin); took > 20*ms || !gone && !errors.Is(err, ErrHeld) || gone && err != nil {
+				t.Errorf("gone: %v; after %v: %v", gone, took, err)
+			}
+		})
+	}
+}
+
+// TestTryOutlastsOthers: a try goes on where those whose tokens and places it sees may all come to nothing. When they
+// have gone, it gets the lock.
+func TestTryOutlastsOthers(t *testing.T) {
+	const ms = time.Millisecond
+	contender := func(ticket int64) *wire.Contender { return &wire.Contender{Ticket: ticket, Nonce: "other"} }
+	for name, tt := range map[string]struct {
+		void   bool // what plain commands do is no vote
+		others func(nodes models, now time.Time)
+		until  time.Duration // they go
+	}{
+		"first attempts of clients that are far away": {false, func(nodes models, now time.Time) {
+			for i, m := range nodes[:2] {
+				m.put("a", wire.Sign(fmt.Sprint("far", i), now, "a", "", ""), time.Minute)
+			}
+		}, 150 * ms},
+		"two attempts of a client that came later": {false, func(nodes models, now time.Time) {
+			for i, m := range nodes[:2] {
+				m.put("a", wire.Sign(contender(now.Add(time.Second).UnixMicro()).Secret(int64(i+1)), now, "a", "", ""), time.Minute)
+			}
+		}, 20 * ms},
+		"places of a client that gave up for this one": {true, func(nodes models, now time.Time) {
+			c := contender(now.Add(-ms).UnixMicro())
+			for _, m := range nodes[:2] {
+				m.set(func(m *model) {
+					m.queue("a").Enter(wire.QueueEntry{Waiter: c.Waiter(), Ticket: c.Ticket, Deadline: now.UnixMilli() + 500, Mode: wire.ModeX})
+				})
+			}
+		}, 20 * ms},
+	} {
 		t.Run(name, func(t *testing.T) {
-			threeNodes(t, func(f *fenced) {
-				f.must("a", Options{})
-				now := time.Now()
-				for i, ahead := range tt.ahead {
-					if ahead > 0 {
-						f.count(i, "a", now.Add(ahead).UnixMicro())
+			bubble(t, func(t *testing.T) {
+				nodes := newModels(3)
+				lk := nodes.over(t, nil, func(c *modelConn) execs {
+					if tt.void {
+						return &voiding{c}
 					}
-				}
-				ask := func() {
-					fence, err := f.once("a", Options{})
-					if tt.want < 0 {
-						wantQuorumError(f.T, err, ErrNoQuorum)
-					} else if ahead := time.UnixMicro(fence).Sub(now); err != nil || ahead < tt.want || ahead > tt.want+time.Minute {
-						f.Errorf("the lock's number is %v ahead, want %v: %v", ahead, tt.want, err)
+					return c
+				})
+				pass(time.Minute)
+				tt.others(nodes, time.Now())
+				time.AfterFunc(tt.until, func() {
+					for _, m := range nodes[:2] {
+						m.set(func(m *model) {
+							if s := wire.Secret(m.keys["a"].token); strings.HasPrefix(s, "far") || strings.Contains(s, "-other/") {
+								delete(m.keys, "a")
+							}
+							*m.queue("a") = slices.DeleteFunc(*m.queue("a"), func(e wire.QueueEntry) bool { return strings.HasSuffix(e.Waiter, "-other.0") })
+						})
 					}
+				})
+				l, err := lk.TryAcquire(t.Context(), "a")
+				if err != nil {
+					t.Fatal(err)
 				}
-				if tt.down {
-					f.whileDown(2, ask)
-				} else {
-					ask()
+				if err := l.Release(t.Context()); err != nil {
+					t.Error(err)
 				}
+				pass(time.Second)
+				nodes.empty(t)
 			})
 		})
 	}
 }
 
-// TestPoisonIsKept: a client that accepts all clocks takes the number of the node that is ahead for
-// a fence, and stores it on another node. Then no later fence is smaller, even if the clock is set
-// right and the lock is not used for longer than a counter for each name could be kept.
-func TestPoisonIsKept(t *testing.T) {
-	threeNodes(t, func(f *fenced) {
-		careless := Options{MaxNodeSkew: -1, Quarantine: -1}
-		f.Step(0, 30*day)
-		pass(time.Second)
-		var last int64
-		f.whileDown(2, func() { last = f.must("a", careless) })
-		f.Step(0, -30*day)
-		for _, idle := range []time.Duration{time.Second, 26 * time.Hour, 20 * day} {
-			pass(idle)
-			f.whileDown(0, func() {
-				if next := f.must("a", careless); next <= last {
-					f.Errorf("%v later: after %d comes %d", idle, last, next)
-				} else {
-					last = next
+// A voiding connection is to a node at which what plain commands do is no vote: there is a queue, say.
+type voiding struct{ *modelConn }
+
+func (v *voiding) Exec(batch []*lane.Request) error {
+	err := v.modelConn.Exec(batch)
+	for _, q := range batch {
+		if q.Step() == wire.Plain && (q.Reply.Status == wire.Granted || q.Reply.Status == wire.Reserved) {
+			q.Reply = wire.Reply{Status: wire.Void, Time: time.Now().UnixMicro(), Mark: q.Mark, Err: errors.New("other clients wait for the lock")}
+		}
+	}
+	return err
+}
+
+// TestTryTakesANodeTimeoutAtMost: a try takes a NodeTimeout at the most, also with nodes that hang, and as the first call of a
+// Locker; and one node that hangs does not keep it from the lock.
+func TestTryTakesANodeTimeoutAtMost(t *testing.T) {
+	for _, hung := range []int{1, 2, 3} {
+		for _, known := range []bool{false, true} {
+			for _, held := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%d hang, known before: %v, held: %v", hung, known, held), func(t *testing.T) {
+					bubble(t, func(t *testing.T) {
+						ms := newModels(3)
+						if held {
+							ms[2].put("a", "theirs", time.Hour)
+						}
+						var lk *Locker
+						if known {
+							lk = ms.locker(t, nil)
+							pass(time.Minute)
+						}
+						for _, m := range ms[:hung] {
+							m.hang()
+						}
+						if !known {
+							lk = ms.locker(t, nil)
+						}
+						begin := time.Now()
+						l, err := lk.TryAcquire(t.Context(), "a")
+						if took := time.Since(begin); took > lk.settings().NodeTimeout {
+							t.Errorf("it took %v", took)
+						}
+						if free := hung == 1 && !held; (l != nil) != free {
+							t.Error(err)
+						}
+						for _, m := range ms[:hung] {
+							m.resume()
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+type serverError string
+
+func (e serverError) Error() string { return string(e) }
+
+func (serverError) RedisError() {}
+
+// TestRefusalsThatLastEndAWait: a majority of nodes that refuse this client for good end a wait after some seconds, with the
+// reason; all waiters of a Locker share the time. A minority does not, nor do nodes that may be back any moment.
+func TestRefusalsThatLastEndAWait(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		err   error
+		nodes int
+		ends  bool
+	}{
+		{"a wrong password", serverError("WRONGPASS invalid username-password pair or user is disabled."), 2, true},
+		{"no password", serverError("NOAUTH Authentication required."), 3, true},
+		{"a missing right", serverError("NOPERM this user has no permissions to run the 'eval' command"), 2, true},
+		{"a renamed command", serverError("ERR unknown command 'evalsha', with args beginning with: 'x'"), 2, true},
+		{"an unknown CA", x509.UnknownAuthorityError{}, 2, true},
+		{"an unknown name", &net.DNSError{Err: "no such host", Name: "a.invalid", IsNotFound: true}, 2, true},
+		{"a wrong password at one node", serverError("WRONGPASS invalid username-password pair or user is disabled."), 1, false},
+		{"it loads its data", serverError("LOADING Redis is loading the dataset in memory"), 3, false},
+		{"it has too many clients", serverError("ERR max number of clients reached"), 3, false},
+		{"it does not run", errCut, 3, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(3)
+				lk := ms.locker(t, nil)
+				if !tt.ends { // a minority that refuses must not give the lock
+					defer acquired(t, ms.locker(t, nil), "a", AutoRenew()).Release(t.Context())
+				}
+				pass(time.Second)
+				refuse := func(err error) {
+					for _, m := range ms[:tt.nodes] {
+						m.set(func(m *model) { m.fails = err })
+					}
+				}
+				refuse(tt.err)
+				var wg sync.WaitGroup
+				ended := make(chan error, 3)
+				begin := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				for range 3 { // in one local queue
+					wg.Go(func() {
+						_, err := lk.Acquire(ctx, "a")
+						ended <- err
+					})
+				}
+				if tt.ends {
+					wg.Wait()
+					if took := time.Since(begin); took < 5*time.Second || took > 7*time.Second {
+						t.Errorf("it took %v", took)
+					}
+					if err := <-ended; !errors.Is(err, ErrNoQuorum) || !errors.Is(err, errRefused) || errors.Is(err, ErrHeld) {
+						t.Error(err)
+					}
+					return
+				}
+				pass(20 * time.Second)
+				select {
+				case err := <-ended:
+					t.Errorf("after %v: %v", time.Since(begin), err)
+				default:
+				}
+				cancel()
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// TestForbiddenName: a majority that refuses one name to this client ends a wait for it after as long, although the
+// others, which answer first, say that it is held, and although the client gets other locks meanwhile.
+func TestForbiddenName(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		ms[0].put("forbidden", "another's", time.Hour)
+		for i, m := range ms[1:] {
+			m.slow(time.Duration(10*i) * time.Millisecond)
+			m.set(func(m *model) {
+				m.fails, m.only = serverError("NOPERM No permissions to access a key"), "forbidden"
+			})
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 20 {
+				if err := acquired(t, lk, "allowed").Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(500 * time.Millisecond)
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		begin := time.Now()
+		for range 3 {
+			wg.Go(func() {
+				_, err := lk.Acquire(ctx, "forbidden")
+				if !errors.Is(err, errRefused) || !errors.Is(err, ErrNoQuorum) || errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "node2: denied: NOPERM") {
+					t.Error(err)
+				}
+				if took := time.Since(begin); took < 5*time.Second || took > 7*time.Second {
+					t.Errorf("it took %v", took)
 				}
 			})
+		}
+		wg.Wait()
+		<-done
+		if len(lk.shut.of) > 0 {
+			t.Errorf("it remembers %d names", len(lk.shut.of))
+		}
+	})
+}
+
+// TestRefusalsThatEndInTimeEndNoWait: a password that is wrong for less than the bound ends no wait, however often that happens.
+func TestRefusalsThatEndInTimeEndNoWait(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		other, lk := ms.locker(t, nil), ms.locker(t, nil)
+		l := acquired(t, other, "a", AutoRenew())
+		ended := make(chan error, 1)
+		go func() {
+			l, err := lk.Acquire(t.Context(), "a")
+			if err == nil {
+				err = l.Release(t.Context())
+			}
+			ended <- err
+		}()
+		for range 4 {
 			pass(10 * time.Second)
-		}
-	})
-}
-
-// A settable clock is ahead by so much, which its monotonic reading knows nothing of. In a
-// bubble times have none, so it goes on from one that was taken outside.
-type settable struct {
-	began time.Time    // in the bubble
-	ahead atomic.Int64 // time.Duration; the lanes look at the clock beside the test
-}
-
-var outside = time.Now()
-
-func (c *settable) Now() time.Time {
-	now := time.Now()
-	t := outside.Add(now.Sub(c.began))
-	set := now.Add(time.Duration(c.ahead.Load())).Sub(t.Round(0))
-	return asleep(t.Add(set), set)
-}
-
-// TestPoisonBeforeAMajority: the node that is ahead answers before the others have been heard
-// of, since our clock was set and what we knew of theirs counts for little. Then its number
-// alone is not enough to judge by; but it is judged when there is a majority.
-func TestPoisonBeforeAMajority(t *testing.T) {
-	threeNodes(t, func(f *fenced) {
-		clock := &settable{began: time.Now()}
-		lk := f.locker(&Options{Clock: clock})
-		f.count(0, "a", time.Now().Add(30*day).UnixMicro())
-		clock.ahead.Store(int64(60 * day))
-		f.Path(1).SetDelay(10 * time.Millisecond)
-		f.Path(2).SetDelay(20 * time.Millisecond)
-		l, err := lk.TryAcquire(f.Context(), "a")
-		if err == nil {
-			f.Fatalf("the lock is had with %d", l.Fence())
-		}
-		wantQuorumError(f.T, err, ErrNoQuorum)
-		var why vote.PoisonError
-		if !errors.As(err, &why) {
-			f.Errorf("it does not say why: %v", err)
-		}
-		pass(time.Second)
-		if next, err := lk.TryAcquire(f.Context(), "a"); err != nil || time.UnixMicro(next.Fence()).After(time.Now().Add(time.Second)) {
-			f.Errorf("the next one: %v, %v", next, err)
-		}
-	})
-}
-
-// TestFencesForMonths: a day to two months go by between locks, clients come anew and have
-// clocks that are wrong, and of the five nodes two have clocks that are off by as much, are
-// down, lose their data. Each lock's number is larger than all before it, whatever its name:
-// some of the names share a bucket.
-func TestFencesForMonths(t *testing.T) {
-	const weak = 2
-	same := func(name string) bool { return script.Bucket(name) == script.Bucket("a") }
-	names := []string{"a", "b"}
-	for i := 0; len(names) < 4; i++ {
-		if name := fmt.Sprint("twin", i); same(name) {
-			names = append(names, name)
-		}
-	}
-	for seed := range need.Sized[uint64](1, 4, 100) {
-		fences(t, func(f *fenced) {
-			rng := rand.New(rand.NewPCG(seed, 0))
-			last := make(map[string]int64)
-			var off [weak]time.Duration
-			for range need.Sized(10, 40, 40) {
-				if rng.IntN(2) == 0 {
-					pass(time.Duration(rng.Int64N(int64(60 * day))))
-				} else {
-					pass(time.Duration(rng.Int64N(int64(time.Second))))
-				}
-				var down []int
-				for i := range weak {
-					switch rng.IntN(5) {
-					case 0:
-						by := time.Duration(rng.Int64N(int64(120*day))) - 60*day
-						f.Step(i, by)
-						off[i] += by
-					case 1:
-						f.Step(i, -off[i])
-						off[i] = 0
-					case 2:
-						f.Mini(i).FlushAll()
-					case 3:
-						f.Kill(i)
-						down = append(down, i)
-					}
-				}
-				opts := Options{Clock: []Clock{nil, wrong{by: 40 * day}, wrong{by: -400 * time.Millisecond}}[rng.IntN(3)]}
-				var options []AcquireOption
-				name := names[rng.IntN(len(names))]
-				if rng.IntN(4) == 0 {
-					options = append(options, Also(names...))
-				}
-				next := f.must(name, opts, options...)
-				for _, n := range names {
-					if n != name && options == nil {
-						continue
-					}
-					if next <= last[n] {
-						f.Fatalf("seed %d: on %q comes %d after %d", seed, n, next, last[n])
-					}
-					last[n] = next
-				}
-				for _, i := range down {
-					f.Restart(i, true)
-				}
+			for _, m := range ms {
+				m.set(func(m *model) { m.fails = serverError("WRONGPASS") })
 			}
-		})
-	}
-}
-
-// TestNamesLeaveNothing: a million names are as dear as a few thousand (TestMemoryOfNames has
-// it in bytes). What is left is the table.
-func TestNamesLeaveNothing(t *testing.T) {
-	threeNodes(t, func(f *fenced) {
-		lk := f.locker(&Options{Separator: "/"})
-		for i := range need.Sized(50, 500, 5000) {
-			l, err := lk.TryAcquire(context.Background(), fmt.Sprint("folder", i%7, "/name", i))
-			if err != nil {
-				f.Fatal(err)
-			}
-			if err := l.Release(context.Background()); err != nil {
-				f.Fatal(err)
+			pass(3 * time.Second)
+			for _, m := range ms {
+				m.set(func(m *model) { m.fails = nil })
 			}
 		}
-		pass(time.Minute)
-		for i := range 3 {
-			if keys, want := f.Mini(i).Keys(), []string{script.Belows, script.Fences, script.Marker, script.Told}; !slices.Equal(keys, want) {
-				f.Errorf("node %d has %d keys, %q..., want %q", i, len(keys), keys[:min(len(keys), 5)], want)
-			}
-			for _, table := range []string{script.Fences, script.Belows} {
-				if set, err := f.Mini(i).SortedSet(table); err != nil || len(set) > script.Buckets || f.Mini(i).TTL(table) != 0 {
-					f.Errorf("node %d has %d buckets in %s, which lives for %v: %v", i, len(set), table, f.Mini(i).TTL(table), err)
-				}
-			}
+		pass(5 * time.Second)
+		_ = l.Release(t.Context())
+		if err := <-ended; err != nil && !strings.Contains(err.Error(), "lost") {
+			t.Error(err)
 		}
 	})
 }

@@ -13,245 +13,8 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 	"github.com/quorumlock/redlock/internal/wire"
 )
-
-// broken breaks a lock by what Inspect says.
-func broken(t *testing.T, lk *Locker, name string) {
-	t.Helper()
-	s := inspected(t, lk, name)
-	token := s.Token
-	for _, h := range s.Holders {
-		token = h.Token
-	}
-	if err := lk.Break(t.Context(), name, token); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestBreak: a lock of any kind is free when it is broken, with all its keys. Its holder is told by the
-// next renewal, and the next lock has a larger fence.
-func TestBreak(t *testing.T) {
-	for row, tt := range []struct {
-		name    string
-		lock    string
-		options []AcquireOption
-		rivals  [][]AcquireOption // that could not have it before; each of "a"
-	}{
-		{"exclusive", "a", nil, [][]AcquireOption{nil, {Shared()}}},
-		{"shared", "a", []AcquireOption{Shared()}, [][]AcquireOption{nil}},
-		{"a slot", "a", []AcquireOption{Slots(1)}, [][]AcquireOption{nil, {Slots(1)}}},
-		{"one slot of many", "a", []AcquireOption{Slots(MaxSlots)}, [][]AcquireOption{nil}},
-		{"in folders", "a/b/c", nil, [][]AcquireOption{nil, {Shared()}}},
-		{"a slot in a folder", "a/b", []AcquireOption{Slots(5)}, [][]AcquireOption{nil}},
-		{"shared in a folder", "a/b", []AcquireOption{Shared()}, [][]AcquireOption{nil}},
-	} {
-		if !need.Sample(row+1, 6) {
-			continue
-		}
-		t.Run(tt.name, func(t *testing.T) {
-			fences(t, func(f *fenced) {
-				opts := Options{Prefix: "app:", Separator: "/"}
-				holder, other := f.locker(&opts), f.locker(&opts)
-				l := acquired(f.T, holder, tt.lock, append(tt.options, TTL(6*time.Second), AutoRenew())...)
-				ctx := l.Context(f.Context())
-				pass(time.Second)
-				for _, options := range tt.rivals {
-					refused(f.T, other, "a", options...)
-				}
-				broken(f.T, other, tt.lock)
-				for _, options := range tt.rivals {
-					next := acquired(f.T, other, "a", options...)
-					if next.Fence() < l.Fence() || len(options) == 0 && next.Fence() == l.Fence() {
-						f.Errorf("the next lock's fence is %d, and that of the broken one %d", next.Fence(), l.Fence())
-					}
-					if err := next.Release(f.Context()); err != nil {
-						f.Error(err)
-					}
-				}
-				if ctx.Err() != nil {
-					f.Errorf("the holder was told before its next renewal: %v", context.Cause(ctx))
-				}
-				pass(1100 * time.Millisecond) // a third of the TTL after the acquisition
-				if why := context.Cause(ctx); !errors.Is(why, ErrLost) {
-					f.Errorf("the renewal ended the holder's context with %v", why)
-				}
-				pass(time.Second)
-				if keys := f.locks(); len(keys) > 0 {
-					f.Errorf("left are %q", keys)
-				}
-			})
-		})
-	}
-}
-
-// locks has the keys on the nodes that no lock should leave.
-func (f *fenced) locks() (keys []string) {
-	for i := range f.Len() {
-		for _, key := range f.Keys(i) {
-			if !script.Lasting(key) {
-				keys = append(keys, key)
-			}
-		}
-	}
-	return keys
-}
-
-// TestBreakComparesTheToken: no other token is deleted, whichever node has it.
-func TestBreakComparesTheToken(t *testing.T) {
-	fences(t, func(f *fenced) {
-		lk := f.locker(nil)
-		was := acquired(f.T, lk, "a")
-		if err := was.Release(f.Context()); err != nil {
-			f.Fatal(err)
-		}
-		l := acquired(f.T, lk, "a")
-		e := wantQuorumError(f.T, lk.Break(f.Context(), "a", was.Token()), ErrLost)
-		if e.Op != "break" || e.Held != 5 || len(e.Nodes()) != 5 {
-			f.Errorf("%+v", e)
-		}
-		wantQuorumError(f.T, lk.Break(f.Context(), "b", was.Token()), ErrLost)
-		if err := l.Extend(f.Context()); err != nil {
-			f.Errorf("another token was broken: %v", err)
-		}
-
-		// One of several readers, and no other.
-		one, two := acquired(f.T, lk, "r", Shared()), acquired(f.T, lk, "r", Shared())
-		if err := lk.Break(f.Context(), "r", one.Token()); err != nil {
-			f.Fatal(err)
-		}
-		wantQuorumError(f.T, one.Extend(f.Context()), ErrLost)
-		if err := two.Extend(f.Context()); err != nil {
-			f.Errorf("another reader was broken: %v", err)
-		}
-	})
-}
-
-// TestBreakTakesFewRounds: of nodes that answer in another order each time, a lock is broken in few rounds, of
-// which each takes as long as an answer at most.
-func TestBreakTakesFewRounds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFleet(t, 5)
-		const slowest = 41 * time.Millisecond // twice a quarter of a millisecond, and 20 ms on both ways
-		for _, n := range f.nodes {
-			n.Delay(time.Millisecond, 20*time.Millisecond)
-		}
-		lk := f.client(&Options{}, 0)
-		pass(time.Second)
-		for range 50 {
-			l, err := lk.TryAcquire(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
-			pass(time.Second)
-			began := time.Now()
-			if err := lk.Break(t.Context(), "a", l.Token()); err != nil {
-				t.Fatal(err)
-			}
-			if took := time.Since(began); took > 5*slowest { // the first one finds the token, and a look waits for the one before at each node
-				t.Errorf("it took %v", took)
-			}
-			_ = l.Release(t.Context())
-			pass(time.Second)
-		}
-	})
-}
-
-// TestBreakOfSeveralNames: broken at one of its names, the lock is not extended at the others.
-func TestBreakOfSeveralNames(t *testing.T) {
-	fences(t, func(f *fenced) {
-		lk, other := f.locker(nil), f.locker(nil)
-		l := acquired(f.T, lk, "a", Also("b"))
-		broken(f.T, other, "b")
-		next := acquired(f.T, other, "b")
-		refused(f.T, other, "a")
-		wantQuorumError(f.T, l.Extend(f.Context()), ErrLost)
-		pass(10 * time.Second)
-		if after := acquired(f.T, other, "a"); after.Fence() <= l.Fence() || next.Fence() <= l.Fence() {
-			f.Errorf("fences %d and %d after %d", next.Fence(), after.Fence(), l.Fence())
-		}
-	})
-}
-
-// TestBreakRefuses: what is no token of this very lock breaks nothing.
-func TestBreakRefuses(t *testing.T) {
-	fences(t, func(f *fenced) {
-		lk := f.locker(&Options{Separator: "/"})
-		l := acquired(f.T, lk, "a/b")
-		for name, token := range map[string]string{"a": l.Token(), "": "t", "a/b": ""} {
-			if err := lk.Break(f.Context(), name, token); err == nil || errors.Is(err, ErrLost) {
-				f.Errorf("%q, %q: %v", name, token, err)
-			}
-		}
-		ctx, cancel := context.WithCancel(f.Context())
-		cancel()
-		if err := lk.Break(ctx, "a/b", l.Token()); !errors.Is(err, context.Canceled) {
-			f.Errorf("canceled: %v", err)
-		}
-		if err := l.Extend(f.Context()); err != nil {
-			f.Error(err)
-		}
-	})
-}
-
-// TestBreakCalls: the first waiter has the lock as soon as it is broken, as after a release.
-func TestBreakCalls(t *testing.T) {
-	fences(t, func(f *fenced) {
-		holder, waiter, other := f.locker(nil), f.locker(nil), f.locker(nil)
-		l := acquired(f.T, holder, "a")
-		got := make(chan *Lock, 1)
-		go func() {
-			next, err := waiter.Acquire(f.Context(), "a")
-			if err != nil {
-				f.Error(err)
-			}
-			got <- next
-		}()
-		pass(time.Second)
-		broken(f.T, other, "a")
-		synctest.Wait()
-		select {
-		case next := <-got:
-			if next.Fence() <= l.Fence() {
-				f.Errorf("the waiter's fence is %d, and that of the broken lock %d", next.Fence(), l.Fence())
-			}
-		default:
-			f.Error("the waiter does not have it")
-		}
-		wantQuorumError(f.T, l.Extend(f.Context()), ErrLost)
-	})
-}
-
-// TestLateWriterIsRefused: the holder is stopped, its lock broken, and the next holder writes. What the first
-// one writes then, believing in its lock, is refused.
-func TestLateWriterIsRefused(t *testing.T) {
-	fences(t, func(f *fenced) {
-		lk, other := f.locker(nil), f.locker(nil)
-		highest := int64(0)
-		write := func(l *Lock) bool {
-			ok := l.Fence() >= highest
-			highest = max(highest, l.Fence())
-			return ok
-		}
-		l := acquired(f.T, lk, "a")
-		ctx := l.Context(f.Context())
-		if !write(l) {
-			f.Error("the first write was refused")
-		}
-		broken(f.T, other, "a")
-		if !write(l) {
-			f.Error("nobody has written since: nothing refuses the broken holder")
-		}
-		next := acquired(f.T, other, "a")
-		if !write(next) {
-			f.Error("the next holder's write was refused")
-		}
-		if ctx.Err() != nil || write(l) {
-			f.Errorf("the broken holder believes in its lock (%v), and its write was accepted", ctx.Err())
-		}
-	})
-}
 
 // TestBreakWithoutQuorum: as long as a majority cannot be told, the holder keeps the lock; and when it can,
 // the nodes are told without another call.
@@ -302,9 +65,9 @@ func late(c *modelConn, gates map[string]chan struct{}) execs {
 	}}
 }
 
-// TestBrokenTokenIsPutBack: nodes drop the token one after another, and in between the holder's extensions put it back.
+// TestBrokenTokenIsNotExtendedThoughItIsPutBack: nodes drop the token one after another, and in between the holder's extensions put it back.
 // They are not confirmed by a node that has noted that the token is broken, though it has the token.
-func TestBrokenTokenIsPutBack(t *testing.T) {
+func TestBrokenTokenIsNotExtendedThoughItIsPutBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, nil)
@@ -335,9 +98,9 @@ func TestBrokenTokenIsPutBack(t *testing.T) {
 	})
 }
 
-// TestBrokenTokenComesLate: the acquisition's request to a node is under way when the node is told that the token is
+// TestBrokenTokenIsNotExtendedThoughItComesLate: the acquisition's request to a node is under way when the node is told that the token is
 // broken. It arrives, and the node confirms no extension all the same.
-func TestBrokenTokenComesLate(t *testing.T) {
+func TestBrokenTokenIsNotExtendedThoughItComesLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, &Options{NodeTimeout: 500 * time.Millisecond})
@@ -419,8 +182,8 @@ func TestBreakByTwoOperators(t *testing.T) {
 	})
 }
 
-// TestBreakAtFullNodes: if nodes cannot note that the token is broken, the error says why, after one round.
-func TestBreakAtFullNodes(t *testing.T) {
+// TestBreakFailsAfterOneRoundAtFullNodes: if nodes cannot note that the token is broken, the error says why, after one round.
+func TestBreakFailsAfterOneRoundAtFullNodes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms, tells := newModels(3), new(atomic.Int32)
 		l := acquired(t, ms.locker(t, nil), "a")
@@ -452,8 +215,8 @@ func (c *full) Exec(batch []*lane.Request) error {
 	return err
 }
 
-// TestBreakClosed: a closed Locker breaks nothing.
-func TestBreakClosed(t *testing.T) {
+// TestClosedLockerBreaksNothing: a closed Locker breaks nothing.
+func TestClosedLockerBreaksNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lk := newModels(3).locker(t, nil)
 		lk.Close()
@@ -502,4 +265,28 @@ func TestBreakLooksForTheNote(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCloseEndsBreak: Close does not wait for a Break that waits for nodes.
+func TestCloseEndsBreak(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		l := acquired(t, ms.locker(t, &Options{TTL: 10 * time.Second}), "a")
+		ms[4].forget() // it may never have had the token: Break waits for a NodeTimeout
+		ms[3].forget()
+		lk := ms.locker(t, &Options{TTL: 10 * time.Second})
+		ms[2].hang()
+		done := make(chan error, 1)
+		go func() { done <- lk.Break(t.Context(), "a", l.Token()) }()
+		time.Sleep(300 * time.Millisecond)
+		begin := time.Now()
+		lk.Close()
+		if took := time.Since(begin); took > 2*lk.settings().NodeTimeout {
+			t.Errorf("Close took %v", took)
+		}
+		if err := <-done; !errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) {
+			t.Errorf("Break: %v", err)
+		}
+		ms[2].resume()
+	})
 }

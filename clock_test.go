@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 	"unsafe"
-
-	arena "github.com/quorumlock/redlock/internal/testbed/model"
 )
 
+// TestValidFor: a lock may be relied on for the TTL less the drift, counted from before it was asked for; never past
+// that.
 func TestValidFor(t *testing.T) {
 	const ms = time.Millisecond
 	t0 := time.Now()
@@ -73,7 +72,8 @@ func TestElapsedTakesTheLarger(t *testing.T) {
 	}
 }
 
-func TestDefaults(t *testing.T) {
+// TestDefaultNodeTimeoutAndDrift: what Options leave out follows from the TTL.
+func TestDefaultNodeTimeoutAndDrift(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tt := range []struct{ ttl, timeout, drift time.Duration }{
 		{time.Minute, 500 * ms, 602 * ms},
@@ -135,10 +135,10 @@ func inBubble(t *testing.T, f func(*testing.T, *sleeper)) {
 
 func (c *sleeper) sleep(d time.Duration) { c.slept.Add(int64(d)) }
 
-// TestSuspended: a host that was suspended does not rely on its lock. A check shows the end at
+// TestSuspendedHostDoesNotRelyOnItsLock: a host that was suspended does not rely on its lock. A check shows the end at
 // once, and a context is done at the next look at all locks: the timers for the end have most of
 // their time left.
-func TestSuspended(t *testing.T) {
+func TestSuspendedHostDoesNotRelyOnItsLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, clock *sleeper) {
 		var lost atomic.Int32
 		lk := newModels(3).locker(t, &Options{Clock: clock, Hooks: &Hooks{Lost: func(*Lock, error) { lost.Add(1) }}})
@@ -173,9 +173,9 @@ func TestSuspended(t *testing.T) {
 	})
 }
 
-// TestNobodyLooksInVain: when the last watched lock has ended, the scheduler stops looking; it
+// TestSchedulerLooksWhileThereIsALock: when the last watched lock has ended, the scheduler stops looking; it
 // looks again with the next one.
-func TestNobodyLooksInVain(t *testing.T) {
+func TestSchedulerLooksWhileThereIsALock(t *testing.T) {
 	inBubble(t, func(t *testing.T, clock *sleeper) {
 		lk := newModels(3).locker(t, &Options{Clock: clock})
 		for range 3 {
@@ -203,9 +203,9 @@ func TestNobodyLooksInVain(t *testing.T) {
 	})
 }
 
-// TestAllContextsAtOnce: a lock's contexts are ended one after the other, and none of them reports
+// TestContextsAgreeThatTheLockHasEnded: a lock's contexts are ended one after the other, and none of them reports
 // meanwhile that the lock has not ended.
-func TestAllContextsAtOnce(t *testing.T) {
+func TestContextsAgreeThatTheLockHasEnded(t *testing.T) {
 	lk := newModels(3).locker(t, &Options{TTL: 100 * time.Millisecond})
 	l, err := lk.TryAcquire(t.Context(), "a")
 	if err != nil {
@@ -228,8 +228,8 @@ func TestAllContextsAtOnce(t *testing.T) {
 
 type tell struct{}
 
-// TestContextsBelow: contexts derived from a lock's context end with it, however the end was found out.
-func TestContextsBelow(t *testing.T) {
+// TestDerivedContextsEndWithTheLock: contexts derived from a lock's context end with it, however the end was found out.
+func TestDerivedContextsEndWithTheLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, clock *sleeper) {
 		lk := newModels(3).locker(t, &Options{Clock: clock})
 		l := acquired(t, lk, "a")
@@ -246,69 +246,4 @@ func TestContextsBelow(t *testing.T) {
 			t.Errorf("ended because of %v", context.Cause(below))
 		}
 	})
-}
-
-// TestOwnClock: the clock of this program's computer runs fast for a while, as a time service slews it, is always
-// 300 ppm off, or stands. All nodes seem to step, and the program is told that it is its own clock. Where the nodes
-// seem to go back, they keep their votes.
-func TestOwnClock(t *testing.T) {
-	for _, tt := range []struct {
-		name        string
-		each, gains time.Duration
-		told, waits bool
-	}{
-		{"1% fast", 5 * time.Second, 50 * time.Millisecond, false, false},
-		{"5% fast", 5 * time.Second, 250 * time.Millisecond, true, false},
-		{"8.3% fast, and often", 500 * time.Millisecond, 41500 * time.Microsecond, true, false},
-		{"8.3% fast", 12 * time.Second, time.Second, true, false},
-		{"300 ppm fast", time.Hour, 1080 * time.Millisecond, false, false},
-		{"300 ppm slow", time.Hour, -1080 * time.Millisecond, false, false},
-		{"set forward by a day", 5 * time.Second, 24 * time.Hour, true, false},
-		{"stands for a minute", 65 * time.Second, -time.Minute, true, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				f := newFleet(t, 3)
-				var told warnings
-				quarantined := 0
-				lk := f.client(&Options{Hooks: &Hooks{Warning: told.add, Quarantined: func(string, time.Duration, error) { quarantined++ }}}, 0)
-				if err := lk.WaitReady(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				pass(time.Minute)
-				before := quarantined
-				try := func() error {
-					l, err := lk.TryAcquire(t.Context(), "a")
-					if err != nil {
-						return err
-					}
-					return l.Release(t.Context())
-				}
-				if err := try(); err != nil {
-					t.Fatal(err)
-				}
-				for n := range 6 {
-					pass(tt.each)
-					lk.settings().Clock.(*arena.Host).Skew(tt.gains)
-					err := try()
-					if (err != nil) != tt.waits {
-						t.Fatalf("%d: %v", n, err)
-					}
-					if tt.waits {
-						pass(12 * time.Second)
-						if err := try(); err != nil {
-							t.Fatal(err)
-						}
-					}
-				}
-				pass(time.Second)
-				if (quarantined > before) != tt.waits {
-					t.Errorf("%d quarantines", quarantined-before)
-				}
-				if got := told.all(); strings.Contains(got, "this computer's own clock") != tt.told {
-					t.Errorf("told %q", got)
-				}
-			})
-		})
-	}
 }

@@ -1,42 +1,27 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
 	"go/ast"
 	"go/token"
-	"io"
 	"log/slog"
-	"net"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/redisnode"
-	"github.com/quorumlock/redlock/internal/replace"
-	"github.com/quorumlock/redlock/internal/resp"
-	"github.com/quorumlock/redlock/internal/sim"
 	arena "github.com/quorumlock/redlock/internal/testbed/model"
-	"github.com/quorumlock/redlock/internal/testbed/redistest"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/golden"
-	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/internal/wire"
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/auth"
 )
 
 var updateErrors = flag.Bool("update", false, "write testdata/errors.golden anew")
@@ -140,231 +125,6 @@ func TestErrorsGolden(t *testing.T) {
 	golden.Compare(t, errorsGolden, g.String(), *updateErrors, "go test . -run TestErrorsGolden -update")
 }
 
-func optionTexts(_ *testing.T, g *texts) {
-	for _, o := range []struct {
-		what string
-		opts Options
-	}{
-		{"a TTL that is none", Options{TTL: -time.Second}},
-		{"a TTL that is too long", Options{TTL: longestTTL + time.Millisecond}},
-		{"a TTL finer than Redis counts", Options{TTL: time.Second + time.Microsecond}},
-		{"MaxTTL below TTL", Options{TTL: 10 * time.Second, MaxTTL: time.Second}},
-		{"Drift below zero", Options{Drift: -time.Second}},
-		{"Drift as long as TTL", Options{TTL: time.Second, Drift: time.Second}},
-		{"NodeTimeout below zero", Options{NodeTimeout: -time.Second}},
-		{"NodeTimeout as long as TTL", Options{TTL: time.Second, NodeTimeout: time.Second}},
-		{"a Quarantine that is shorter than a lock", Options{Quarantine: time.Second}},
-		{"MaxNodeSkew beyond what the Quarantine leaves", Options{MaxNodeSkew: time.Minute}},
-		{"a Quorum that is no majority", Options{Quorum: 1}},
-		{"a Quorum above the number of nodes", Options{Quorum: 4}},
-		{"a Prefix that is too long", Options{Prefix: strings.Repeat("p", MaxName)}},
-		{"an Owner that is too long", Options{Owner: strings.Repeat("o", MaxOwner+1)}},
-		{"several at once", Options{Drift: -time.Second, Quorum: 4}},
-	} {
-		_, err := o.opts.withDefaults(3)
-		g.say(o.what, err)
-	}
-}
-
-// A mocked client sends nothing.
-func mockTexts(_ *testing.T, g *texts) {
-	mock := redis.NewClient(&redis.Options{Addr: "10.0.0.1:6379", MaxRetries: -2})
-	defer mock.Close()
-	_, err := New([]*redis.Client{mock}, nil)
-	g.say("a client of redismock", err)
-}
-
-// connectionTexts are what keeps a client from a server, with what to do about it.
-func connectionTexts(t *testing.T, g *texts) {
-	certificate := &x509.Certificate{DNSNames: []string{"other.example"}, NotAfter: time.Now()}
-	for _, c := range []struct {
-		when string
-		err  error
-	}{
-		{"a wrong password", resp.Error("WRONGPASS invalid username-password pair or user is disabled.")},
-		{"no password", resp.Error("NOAUTH HELLO must be called with the client already authenticated.")},
-		{"a user who may not", resp.Error("NOPERM User locks has no permissions to run the 'evalsha' command")},
-		{"too many clients", resp.Error("ERR max number of clients reached")},
-		{"protected mode", resp.Error("DENIED Redis is running in protected mode because no password is set for the default user.")},
-		{"an unknown CA", x509.UnknownAuthorityError{}},
-		{"a certificate for another name", x509.HostnameError{Certificate: certificate, Host: "a.example"}},
-		{"an expired certificate", x509.CertificateInvalidError{Cert: certificate, Reason: x509.Expired, Detail: "current time 2026-11-27T00:00:00Z is after 2026-11-26T00:00:00Z"}},
-		{"TLS at a port without", facts.ErrPlain},
-		{"TLS at a port of something else", tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake", RecordHeader: [5]byte{'S', 'S', 'H'}}},
-		{"no TLS at a port with TLS", errors.New(`redis: invalid reply: "\x15\x03\x01"`)},
-		{"no client certificate", &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}},
-		{"an unknown name", &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "a.invalid", IsNotFound: true}}},
-		{"too many open files", &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}},
-		{"no right to the socket", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)}},
-		{"a connection that ended", io.EOF},
-		{"a connection that was reset", &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}},
-		{"nothing listens", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}},
-	} {
-		e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Classify(c.err), Err: facts.Explain(c.err)}, 0)
-		g.say(c.when, &e)
-		if todo := facts.Todo(e.Err); todo != "" {
-			g.say("what to do", todo)
-		}
-		if facts.Lasting(e.Err) {
-			g.say("whether waiting helps", "no")
-		}
-	}
-	g.say("the cause of TLS at a port without", facts.ErrPlain)
-	nodes := redistest.NewBubble(t, 1)
-	for when, provider := range map[string]func(context.Context) (string, string, error){
-		"a provider of credentials that has none": func(context.Context) (string, string, error) { return "", "", errors.New("no token") },
-	} {
-		o := nodes.Options(0)
-		o.CredentialsProviderContext = provider
-		client := redis.NewClient(o)
-		defer client.Close()
-		lk, err := New([]*redis.Client{client}, &Options{Quarantine: -1, Hooks: g.hooks(slog.LevelInfo)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.log(when)
-		lk.Close()
-	}
-	o := nodes.Options(0)
-	o.StreamingCredentialsProvider = nothing{}
-	client := redis.NewClient(o)
-	defer client.Close()
-	lk, err := New([]*redis.Client{client}, &Options{Quarantine: -1, Hooks: g.hooks(slog.LevelInfo)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.log("one that tells of changes, and has nothing to tell")
-	lk.Close()
-}
-
-// nothing is a provider of credentials without any.
-type nothing struct{}
-
-func (nothing) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
-	return nil, nil, nil
-}
-
-func connectTexts(t *testing.T, g *texts) {
-	fail := func(when string, _ *Locker, err error) { g.say(when, err) }
-	lk, err := New([]*redis.Client{nil}, nil)
-	fail("a nil client", lk, err)
-	ring := redis.NewRing(&redis.RingOptions{})
-	defer ring.Close()
-	lk, err = New([]*redis.Ring{ring}, nil)
-	fail("a client of several servers", lk, err)
-	lk, err = New[*redis.Client](nil, nil)
-	fail("no nodes", lk, err)
-	lk, err = Connect([]string{"redis://10.0.0.1:6379", "redis://10.0.0.1:6379"}, nil)
-	fail("the same server twice", lk, err)
-	for _, url := range []string{"http://10.0.0.1", "redis://:pass/word@10.0.0.1", "redis://10.0.0.1/zero", "unix://", "redis://10.0.0.1?colour=red", "redis://:6379", "redis://::1", "redis://10.0.0.1:99999"} {
-		lk, err = Connect([]string{url}, nil)
-		fail("the URL "+url, lk, err)
-	}
-	registry := redisnode.NewRegistry(g.hooks(slog.LevelInfo).Warning)
-	run := strings.Repeat("0", 40)
-	seven := facts.Facts{"redis_version": "7.2.0", "run_id": run, "role": "master"}
-	admit := func(i int, when string, change ...string) {
-		about := facts.Facts{}
-		for k, v := range seven {
-			about[k] = v
-		}
-		for j := 0; j < len(change); j += 2 {
-			if about[change[j]] = change[j+1]; change[j+1] == "" {
-				delete(about, change[j])
-			}
-		}
-		if err := registry.Admit(i, fmt.Sprintf("10.0.0.%d:6379", i+1), about); err != nil {
-			g.say(when, fmt.Errorf("redlock: node %w", &NodeError{Node: "10.0.0.1:6379", Outcome: OutcomeIneligible, Err: err}))
-		}
-		if line := g.logged.take(); line != "" {
-			g.say(when, strings.TrimSuffix(line, "\n"))
-		}
-	}
-	admit(0, "a replica", "role", "slave", "master_host", "10.0.0.9", "master_port", "6379")
-	admit(0, "a node of a cluster", "cluster_enabled", "1")
-	admit(0, "a server that evicts", "maxmemory_policy", "allkeys-lru", "maxmemory", "1000000")
-	admit(0, "Redis before 7.0", "redis_version", "6.2.14")
-	admit(0, "Redis before 7.0 whose scripts are not kept", "redis_version", "6.2.14", "scripts:kept", "false")
-	admit(0, "Dragonfly", "dragonfly_version", "df-v1.40.1")
-	admit(0, "Garnet", "garnet_version", "1.0.99")
-	admit(0, "Kvrocks", "kvrocks_version", "2.9.0")
-	admit(0, "a server that keeps scripts", "scripts:kept", "true")
-	admit(0, "a server without a run_id", "run_id", "")
-	admit(0, "a server that may evict, once it has a limit", "maxmemory_policy", "allkeys-lru", "maxmemory", "0")
-	admit(1, "the same server under two addresses")
-	admit(1, "a server that does not answer INFO", "run_id", "", "redis_version", "", "scripts:kept", "false")
-	registry = redisnode.NewRegistry(g.hooks(slog.LevelInfo).Warning)
-	admit(0, "a server that says nothing at all", "run_id", "", "redis_version", "")
-
-	newModels(4).locker(t, &Options{Hooks: g.hooks(slog.LevelInfo)})
-	g.log("an even number of nodes")
-	lk = newModels(3).locker(t, nil)
-	lk.Close()
-	_, err = lk.TryAcquire(t.Context(), "jobs")
-	g.say("any call after Close", err)
-}
-
-func nameTexts(t *testing.T, g *texts) {
-	lk := newModels(3).locker(t, &Options{Separator: "/", TTL: time.Second})
-	plain := newModels(3).locker(t, &Options{Prefix: "orders:"})
-	try := func(lk *Locker, when, name string, options ...AcquireOption) {
-		_, err := lk.TryAcquire(t.Context(), name, options...)
-		g.say(when, err)
-	}
-	many := func(n int) (names []string) {
-		for i := range n {
-			names = append(names, fmt.Sprint("n", i))
-		}
-		return names
-	}
-	try(plain, "no name", "")
-	try(lk, "an empty path", "")
-	try(lk, "a name that is too long", strings.Repeat("n", MaxName+1))
-	try(plain, "a name that is too long with its prefix", strings.Repeat("n", MaxName))
-	try(lk, "a path that is too deep", strings.Repeat("a/", MaxDepth)+"a")
-	try(lk, "a path with an empty part", "a//b")
-	try(lk, "a path below a key of the library's", "redlock:set/b")
-	try(lk, "a key of the library's", "redlock:marker")
-	try(plain, "a name that is a key of the library's with its prefix", "queue")
-	try(plain, "a queue's key", "a:queue")
-	try(plain, "a slot's key", "a:slot:3")
-	try(lk, "a TTL that is none", "a", TTL(0))
-	try(lk, "a TTL over MaxTTL", "a", TTL(time.Minute))
-	off := newModels(3).locker(t, &Options{TTL: time.Second, MaxTTL: time.Second, Quarantine: -1})
-	try(off, "a TTL over MaxTTL, without a quarantine", "a", TTL(time.Minute))
-	try(lk, "a TTL that Drift eats", "a", TTL(2*time.Millisecond))
-	try(lk, "MaxHold of nothing", "a", MaxHold(0))
-	try(lk, "an option that is nil", "a", AutoRenew(), nil)
-	try(lk, "no slots", "a", Slots(0))
-	try(lk, "slots that are shared", "a", Slots(2), Shared())
-	try(lk, "slots of several names", "a", Slots(2), Also("b"))
-	try(lk, "another name that is none", "a", Also(""))
-	try(lk, "too many keys of paths", "a", Also(many(MaxKeys)...))
-	try(plain, "too many keys", "a", Also(many(MaxKeys)...))
-	_, err := lk.Inspect(t.Context(), "")
-	g.say("Inspect without a name", err)
-}
-
-// aFleet opens a Locker over model nodes, in a process of its own.
-func aFleet(t *testing.T, n int, opts Options) (*fleet, *Locker, *arena.Host) {
-	f := newFleet(t, n)
-	lk, h := f.open(opts)
-	return f, lk, h
-}
-
-// open is another process. It knows the description of the set, if enough nodes answer.
-func (f *fleet) open(opts Options) (*Locker, *arena.Host) {
-	lk, h, err := f.over(opts, f.nodes...)
-	if err == nil {
-		err = lk.ready(f.Context())
-	}
-	if err != nil {
-		f.Fatal(err)
-	}
-	pass(10 * time.Millisecond) // the last node has been told, too
-	return lk, h
-}
-
 // changeTexts: why a set is not changed.
 func changeTexts(t *testing.T, g *texts) {
 	f := newFleet(t, 5)
@@ -421,59 +181,6 @@ func changeTexts(t *testing.T, g *texts) {
 	pass(time.Second)
 	change("a member goes, and the other one is down", lk, Change{Remove: "node2"})
 	change("a node comes while one is down", lk, Change{Add: "node3"})
-}
-
-// over is another process, which is given these nodes.
-func (f *fleet) over(opts Options, nodes ...*arena.Node) (*Locker, *arena.Host, error) {
-	f.hosts++
-	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
-	opts.Clock, opts.Owner = h, "host:1"
-	replace.In(&opts, h.Parts(f.node))
-	var given []string
-	for _, n := range nodes {
-		given = append(given, n.Name)
-	}
-	lk, err := New(arena.Clients(given), &opts)
-	if err == nil {
-		f.Cleanup(func() { lk.Close() })
-	}
-	return lk, h, err
-}
-
-// tell has a node keep a description, if it keeps none or an earlier one.
-func (f *fleet) tell(n *arena.Node, d *wire.Description) {
-	f.Helper()
-	f.tellAs(n, n.Name, d)
-}
-
-func (f *fleet) tellAs(n *arena.Node, self string, d *wire.Description) {
-	f.Helper()
-	hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli()}
-	mark, err := f.join(n, hello)
-	hello.Told, hello.While = wire.Told{Self: self, Description: wire.ParseDescription(d.Text())}, mark.Value
-	if err == nil {
-		mark, err = f.join(n, hello)
-	}
-	if err != nil || mark.Told.Description == nil {
-		f.Fatal(mark, err)
-	}
-}
-
-// kept is what a node keeps of its set.
-func (f *fleet) kept(n *arena.Node) wire.Told {
-	f.Helper()
-	mark, err := f.join(n, wire.Hello{Marked: true, Time: time.Now().UnixMilli()})
-	if err != nil {
-		f.Fatal(err)
-	}
-	return mark.Told
-}
-
-func (f *fleet) join(n *arena.Node, hello wire.Hello) (wire.Mark, error) {
-	f.hosts++
-	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
-	mark, err := n.Dial(h, time.Second).Connect(f.Context(), hello)
-	return mark, err
 }
 
 // setTexts: the description of the set, and why a program cannot use it, or a node has no vote by it.
@@ -1106,79 +813,6 @@ func debugTexts(t *testing.T, g *texts) {
 	g.log("asked for once")
 }
 
-func printTexts(t *testing.T, g *texts) {
-	lk := newModels(3).locker(t, nil)
-	l := acquired(t, lk, "jobs")
-	g.say("a Locker", fmt.Sprint(lk))
-	g.say("a Lock", fmt.Sprint(l))
-	slog.New(slog.NewTextHandler(&g.logged, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}})).Info("held", "lock", l)
-	g.log("a Lock in a log")
-	g.say("a method of a Locker that is nil", (*Locker)(nil).Close())
-	g.say("a method of a Lock that is nil", (*Lock)(nil).Release(t.Context()))
-	g.say("Options", fmt.Sprint(Options{TTL: time.Minute, Prefix: "app:"}))
-}
-
-// replyTexts are what nodes answer that no model does.
-func replyTexts(_ *testing.T, g *texts) {
-	for _, r := range []struct {
-		when  string
-		step  wire.Op
-		value any
-	}{
-		{"a reply that no script gives", wire.Acquire, "OK"},
-		{"a key without a TTL", wire.Acquire, []any{int64(-1), "", int64(1)}},
-		{"a counter that is too large", wire.Acquire, []any{int64(wire.MaxFence), int64(1)}},
-		{"a marker that is another one", wire.Acquire, []any{"marker", int64(1)}},
-		{"a request that came late", wire.Acquire, []any{int64(1), "marker"}},
-	} {
-		q := lane.Request{Op: r.step, Claim: new(lane.Claim)}
-		q.Read(r.value, nil)
-		e := nodeError("10.0.0.1:6379", &q.Reply, 0)
-		g.say(r.when, &e)
-	}
-	for _, r := range []struct {
-		when  string
-		spoil func(*wire.PlainAnswer)
-	}{
-		{"to plain commands: it does not say the time", func(p *wire.PlainAnswer) { p.Time = 0 }},
-		{"to plain commands: the number did not advance", func(p *wire.PlainAnswer) { p.Advanced = 0 }},
-		{"to plain commands: the node's clock is far ahead", func(p *wire.PlainAnswer) { p.Time = time.Second.Microseconds() }},
-		{"to plain commands: it was late", func(p *wire.PlainAnswer) { p.Time = 2 * time.Second.Microseconds() }},
-		{"to plain commands: the key is gone", func(p *wire.PlainAnswer) { p.Holder = "" }},
-		{"to plain commands: there is a queue", func(p *wire.PlainAnswer) { p.Queues = 1 }},
-		{"to plain commands: the scripts are gone", func(p *wire.PlainAnswer) { p.Known = 0 }},
-	} {
-		p := &wire.PlainAnswer{Set: true, Advanced: 1, Holder: "token", Trailer: &wire.Trailer{Known: 1, Time: 1}}
-		r.spoil(p)
-		reply := p.Read("token", 1, time.Second.Microseconds(), "")
-		e := nodeError("10.0.0.1:6379", &reply, 0)
-		g.say(r.when, &e)
-	}
-	e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Unfit, Err: wire.ErrMoved}, 0)
-	g.say("an extension by a node whose set has been changed, before it is asked again", &e)
-	g.say("the clocks of most nodes seem to be set back at once", vote.OwnClockError(-2*time.Second))
-	g.say("the clocks of most nodes seem to be set forward at once", vote.OwnClockError(2*time.Second))
-	g.say("a call by another separator than that of the set, before it is made anew", errRenamed)
-	g.say("an attempt by plain commands that came to nothing, before the next one", errVoid)
-	for _, r := range []struct{ when, sent string }{
-		{"a server of another protocol", "HTTP/1.1 400 Bad Request\r\n"},
-		{"a reply that is too long", "*16\r\n" + strings.Repeat("$1048576\r\n"+strings.Repeat("x", 1<<20)+"\r\n", 16)},
-		{"more replies than requests", "+OK\r\n+OK\r\n"},
-	} {
-		var from resp.Reader
-		from.Reset(strings.NewReader(r.sent))
-		_, err := from.Reply()
-		err = cmp.Or(err, from.Done())
-		e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Classify(err), Err: err}, 0)
-		g.say(r.when, &e)
-	}
-}
-
 // TestErrorsAreShown: each text of an error or a log line in the source of the library is in
 // testdata/errors.golden, so that a reviewer sees it.
 func TestErrorsAreShown(t *testing.T) {
@@ -1197,7 +831,7 @@ func TestErrorsAreShown(t *testing.T) {
 			t.Errorf("%v: %s does not have %q", at, errorsGolden, part)
 		}
 	}
-	dirs := []string{".", "internal/lane", "internal/vote", "internal/set", "internal/redisnode", "internal/resp", "internal/waitlist", "internal/wire", "internal/facts", "internal/nodeurl"}
+	dirs := []string{".", "internal/lane", "internal/redisnode", "internal/resp", "internal/waitlist", "internal/wire", "internal/facts", "internal/nodeurl"}
 	golden.EachSource(t, dirs, func(_ string, fset *token.FileSet, file *ast.File) {
 		for _, decl := range file.Decls {
 			fn, _ := decl.(*ast.FuncDecl)

@@ -405,8 +405,8 @@ func TestFilledNodesDoNotCount(t *testing.T) {
 	})
 }
 
-// TestAutoRenew: after every third of the TTL, and no longer once the lock was released.
-func TestAutoRenew(t *testing.T) {
+// TestAutoRenewExtendsUntilTheRelease: after every third of the TTL, and no longer once the lock was released.
+func TestAutoRenewExtendsUntilTheRelease(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, &Options{TTL: 3 * time.Second})
@@ -462,7 +462,8 @@ func TestRenewalIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestMaxHold(t *testing.T) {
+// TestMaxHoldEndsALock: a lock ends after MaxHold, renewed or extended, and its keys are deleted then.
+func TestMaxHoldEndsALock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
@@ -485,9 +486,9 @@ func TestMaxHold(t *testing.T) {
 	})
 }
 
-// TestThousandsRenewed: one goroutine renews them all, in few pipelines, some
+// TestThousandsAreRenewedInFewPipelines: one goroutine renews them all, in few pipelines, some
 // hundred at a time, and all of them when they are due.
-func TestThousandsRenewed(t *testing.T) {
+func TestThousandsAreRenewedInFewPipelines(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const n = 2000
 		ms, counted := newModels(1), new(counting)
@@ -525,9 +526,9 @@ func TestThousandsRenewed(t *testing.T) {
 	})
 }
 
-// TestRenewalsGoTogether: locks that are due at nearly the same time share their
+// TestRenewalsDueTogetherSharePipelines: locks that are due at nearly the same time share their
 // pipelines.
-func TestRenewalsGoTogether(t *testing.T) {
+func TestRenewalsDueTogetherSharePipelines(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms, counted := newModels(1), new(counting)
 		lk := ms.over(t, nil, counted.over)
@@ -544,7 +545,9 @@ func TestRenewalsGoTogether(t *testing.T) {
 	})
 }
 
-func TestDo(t *testing.T) {
+// TestDoPassesOnErrorsPanicsAndLosses: the function runs under the lock, renewed; its error and its panic reach the
+// caller, and so does the loss of the lock.
+func TestDoPassesOnErrorsPanicsAndLosses(t *testing.T) {
 	errWork := errors.New("work failed")
 	t.Run("passes on the error", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
@@ -641,8 +644,8 @@ func TestDo(t *testing.T) {
 	})
 }
 
-// TestCloseWhileHolding: contexts end with the Locker, and the keys by their TTL.
-func TestCloseWhileHolding(t *testing.T) {
+// TestCloseEndsHeldLocks: contexts end with the Locker, and the keys by their TTL.
+func TestCloseEndsHeldLocks(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, nil)

@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // handle detaches a lock, and gives what another process reads of what this one writes.
@@ -42,97 +40,9 @@ func attached(t *testing.T, lk *Locker, h Handle, options ...AcquireOption) *Loc
 	return l
 }
 
-// TestDetachAttach: a lock of any kind passes from one process, which ends, to another one, and is
-// the same lock there: no other client can have it in between, nor before it is released.
-func TestDetachAttach(t *testing.T) {
-	for row, tt := range []struct {
-		name    string
-		lock    string
-		options []AcquireOption
-		rivals  [][]AcquireOption
-	}{
-		{"alone", "a", nil, [][]AcquireOption{nil, {Shared()}}},
-		{"of several names", "b", []AcquireOption{Also("c", "a")}, [][]AcquireOption{nil, {Also("c")}}},
-		{"shared", "a", []AcquireOption{Shared()}, [][]AcquireOption{nil}},
-		{"several, shared", "a", []AcquireOption{Shared(), Also("b")}, [][]AcquireOption{nil}},
-		{"a slot", "a", []AcquireOption{Slots(1)}, [][]AcquireOption{nil, {Slots(1)}}},
-		{"a folder's", "a/b/c", nil, [][]AcquireOption{nil, {Shared()}}},
-		{"two in folders", "a/b", []AcquireOption{Also("c/d")}, [][]AcquireOption{nil}},
-	} {
-		if !need.Sample(row+1, 6) {
-			continue
-		}
-		t.Run(tt.name, func(t *testing.T) {
-			fences(t, func(f *fenced) {
-				t := f.T
-				opts := Options{Prefix: "app:", Separator: "/"}
-				rival := f.locker(&opts)
-				first, err := New(f.Clients(), &opts)
-				if err != nil {
-					f.Fatal(err)
-				}
-				was := acquired(t, first, tt.lock, append(tt.options, TTL(5*time.Second), AutoRenew())...)
-				ctx := was.Context(t.Context())
-				pass(3 * time.Second)
-				until := was.Until()
-				h := handle(t, was)
-				if got := context.Cause(ctx); got != errDetached || errors.Is(got, ErrLost) {
-					t.Errorf("the lock's context ended with %v", got)
-				}
-				if err := was.Release(t.Context()); err != errDetached {
-					t.Errorf("releasing a detached lock: %v", err)
-				}
-				if err := was.Extend(t.Context()); err != errDetached {
-					t.Errorf("extending a detached lock: %v", err)
-				}
-				if _, err := was.Detach(); err != errDetached {
-					t.Errorf("detaching it again: %v", err)
-				}
-				if slices.Contains(h.Also, h.Name) {
-					t.Errorf("%q, also %q", h.Name, h.Also)
-				}
-				if !h.Until.Equal(until) || !h.Since.Equal(was.Since()) {
-					t.Errorf("the handle says since %v until %v, the lock since %v until %v", h.Since, h.Until, was.Since(), until)
-				}
-				pass(time.Second)
-				first.Close()
-				for _, options := range tt.rivals {
-					refused(t, rival, "a", options...)
-				}
-
-				pass(2 * time.Second) // its end comes nearer: since the last extension, 4 s at the least
-				begun := time.Now()
-				lk := f.locker(&opts)
-				l := attached(t, lk, h, AutoRenew())
-				if l.Name() != was.Name() || l.Token() != was.Token() || l.Fence() != was.Fence() || !l.Since().Equal(was.Since()) {
-					t.Errorf("%v is another lock than %v", l, was)
-				}
-				if want := begun.Add(5*time.Second - 52*time.Millisecond); !l.Until().Equal(want) {
-					t.Errorf("valid for %v, want %v", l.Until().Sub(begun), want.Sub(begun))
-				}
-				pass(30 * time.Second)
-				for _, options := range tt.rivals {
-					refused(t, rival, "a", options...)
-				}
-				if err := l.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
-				pass(time.Second)
-				f.free(0, 1, 2, 3, 4)
-				if next := acquired(t, rival, "a"); next.Fence() <= l.Fence() {
-					t.Errorf("the fence %d after %d", next.Fence(), l.Fence())
-				}
-				if _, err := lk.Attach(t.Context(), h); !errors.Is(err, ErrLost) {
-					t.Errorf("attaching a lock that was released: %v", err)
-				}
-			})
-		})
-	}
-}
-
-// TestAttachWhatIsLost: with a quorum of nodes that do not have it any more there is no
+// TestAttachGivesBackWhatIsLeftOfALostLock: with a quorum of nodes that do not have it any more there is no
 // lock, and what is left of it is given back.
-func TestAttachWhatIsLost(t *testing.T) {
+func TestAttachGivesBackWhatIsLeftOfALostLock(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, ms models, rival *Locker){
 		"its TTL is over":        func(*testing.T, models, *Locker) { pass(10 * time.Second) },
 		"nodes have forgotten":   func(_ *testing.T, ms models, _ *Locker) { ms[0].forget(); ms[1].forget(); ms[2].forget() },
@@ -163,9 +73,9 @@ func attachFails(t *testing.T, lk *Locker, h Handle) error {
 	return err
 }
 
-// TestAttachWithoutQuorum: too few answers take nothing away, and the handle is as good as
+// TestAttachWithoutQuorumTakesNothingAway: too few answers take nothing away, and the handle is as good as
 // before.
-func TestAttachWithoutQuorum(t *testing.T) {
+func TestAttachWithoutQuorumTakesNothingAway(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, nil)
@@ -190,9 +100,9 @@ func TestAttachWithoutQuorum(t *testing.T) {
 	})
 }
 
-// TestAttachLate: votes that take a lock's whole life to come are too late, as they are to
+// TestAttachRefusesVotesThatTookTheWholeLife: votes that take a lock's whole life to come are too late, as they are to
 // acquire it.
-func TestAttachLate(t *testing.T) {
+func TestAttachRefusesVotesThatTookTheWholeLife(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms, clock := newModels(3), new(pausing)
 		lk := ms.locker(t, &Options{Clock: clock, Quorum: 3})
@@ -287,8 +197,8 @@ func TestHealedNodesNeverCount(t *testing.T) {
 	})
 }
 
-// TestMaxHoldGoesAlong: the limit belongs to the lock, whichever process has it.
-func TestMaxHoldGoesAlong(t *testing.T) {
+// TestMaxHoldIsHandedOnWithTheLock: the limit belongs to the lock, whichever process has it.
+func TestMaxHoldIsHandedOnWithTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
@@ -310,9 +220,9 @@ func TestMaxHoldGoesAlong(t *testing.T) {
 	})
 }
 
-// TestDetachWaits: what is said to the nodes while it is detached is over before; so the
+// TestDetachWaitsForWhatIsUnderWay: what is said to the nodes while it is detached is over before; so the
 // handle knows of every node that was given it anew.
-func TestDetachWaits(t *testing.T) {
+func TestDetachWaitsForWhatIsUnderWay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		l := acquired(t, ms.locker(t, nil), "a")
@@ -336,8 +246,9 @@ func TestDetachWaits(t *testing.T) {
 	})
 }
 
-// TestDetachWhatIsNotOurs: what has ended cannot be handed on, nor what is another's.
-func TestDetachWhatIsNotOurs(t *testing.T) {
+// TestDetachRefusesWhatHasEnded: a lock that has expired or was released cannot be detached, nor can a handle that
+// has joined another one. When that one is detached, those that have joined are told.
+func TestDetachRefusesWhatHasEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lk := newModels(3).locker(t, nil)
 		l := acquired(t, lk, "a")
@@ -368,8 +279,8 @@ func TestDetachWhatIsNotOurs(t *testing.T) {
 	})
 }
 
-// TestHandlesThatCannotBe: what is wrong with a handle is said before anything is sent.
-func TestHandlesThatCannotBe(t *testing.T) {
+// TestAttachRefusesBadHandlesUnsent: what is wrong with a handle is said before anything is sent.
+func TestAttachRefusesBadHandlesUnsent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, &Options{Separator: "/"})
@@ -404,6 +315,33 @@ func TestHandlesThatCannotBe(t *testing.T) {
 		lk.Close()
 		if err := attachFails(t, lk, good); err != ErrClosed {
 			t.Errorf("attached to a closed Locker: %v", err)
+		}
+	})
+}
+
+// TestTamperedHandle: a handle whose fence no lock can have is refused before anything is sent.
+func TestTamperedHandle(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		h, err := acquired(t, lk, "a").Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fence := range []int64{-1, 0, 1 << 53, 1<<63 - 1} {
+			bad := h
+			bad.Fence = fence
+			if _, err := lk.Attach(t.Context(), bad); err == nil || errors.Is(err, ErrNoQuorum) || !strings.Contains(err.Error(), fmt.Sprint("fence ", fence, " ")) {
+				t.Errorf("fence %d: %v", fence, err)
+			}
+		}
+		for what, option := range map[string]AcquireOption{"TTL": TTL(time.Second), "MaxHold": MaxHold(time.Second), "Reentrant": Reentrant(), "Shared": Shared(), "Also": Also("b"), "Slots": Slots(2)} {
+			if _, err := lk.Attach(t.Context(), h, AutoRenew(), option); err == nil || !strings.Contains(err.Error(), "the only option is AutoRenew") {
+				t.Errorf("with %s: %v", what, err)
+			}
+		}
+		if _, err := lk.Attach(t.Context(), h, AutoRenew()); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -23,8 +23,8 @@ func inspected(t *testing.T, lk *Locker, name string) *Status {
 	return s
 }
 
-// TestInspect: the holder of the lock, for how long, with which fence, and according to which nodes.
-func TestInspect(t *testing.T) {
+// TestInspectNamesHolderAndNodes: the holder of the lock, for how long, with which fence, and according to which nodes.
+func TestInspectNamesHolderAndNodes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 5)
 		lk, err := New(nodes.Clients(), nil)
@@ -79,45 +79,8 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// TestInspectFence: the fence is the holder's, though a node was emptied and has another number
-// since; and no less, though its counter has been raised by another name, or nodes have lost
-// theirs.
-func TestInspectFence(t *testing.T) {
-	threeNodes(t, func(f *fenced) {
-		lk := f.locker(nil)
-		l, err := lk.Acquire(f.Context(), "a", AutoRenew())
-		if err != nil {
-			f.Fatal(err)
-		}
-		says := func(what string, least, most int64) {
-			f.Helper()
-			if s := inspected(f.T, lk, "a"); s.Fence < least || s.Fence > most {
-				f.Errorf("%s: the fence is %d, want %d to %d; the holder's is %d", what, s.Fence, least, most, l.Fence())
-			}
-		}
-		says("held", l.Fence(), l.Fence())
-		pass(5 * time.Second)
-		f.Mini(0).FlushAll()
-		says("a node was emptied", l.Fence(), l.Fence())
-		pass(20 * time.Second) // it is filled up, and its quarantine is over
-		if s := inspected(f.T, lk, "a"); s.Nodes[0].Token != l.Token() || s.Nodes[0].Err != nil || s.Nodes[0].Fence <= l.Fence() {
-			f.Errorf("the node was not filled up with another number: %+v", s.Nodes[0])
-		}
-		says("it was filled up", l.Fence(), l.Fence())
-		f.count(1, "a", 0)
-		f.count(2, "a", 0)
-		says("two have lost their counters", 0, 0)
-		later := l.Fence() + 1000
-		for i := range 3 {
-			f.count(i, "a", later)
-		}
-		says("another name has raised the counters", later, later)
-		f.release(l)
-	})
-}
-
-// TestInspectBad: what cannot be asked.
-func TestInspectBad(t *testing.T) {
+// TestInspectRefusesWhatCannotBeAsked: a name that no lock can have is an error of Inspect, as it is of Acquire.
+func TestInspectRefusesWhatCannotBeAsked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lk := newModels(3).locker(t, nil)
 		for _, name := range []string{"", "a" + script.QueueSuffix, script.Marker} {
@@ -135,8 +98,9 @@ func TestInspectBad(t *testing.T) {
 	})
 }
 
-// TestVerdict: what the nodes' words come to.
-func TestVerdict(t *testing.T) {
+// TestStateByTheNodesAnswers: which State Inspect reports, and for how long, by what each node answers: held if a
+// quorum has one token, free if a quorum could grant the lock, split or unknown otherwise.
+func TestStateByTheNodesAnswers(t *testing.T) {
 	us, they := NodeStatus{Token: "us", TTL: 3 * time.Second, Fence: 7}, NodeStatus{Token: "they", TTL: time.Second, Fence: 6}
 	sooner := NodeStatus{Token: "us", TTL: 2 * time.Second, Fence: 7}
 	free, down := NodeStatus{}, NodeStatus{Err: &NodeError{Outcome: OutcomeUnreachable}}
@@ -291,9 +255,9 @@ func TestAgeGoesOn(t *testing.T) {
 	})
 }
 
-// TestNobodyInQuarantine: no client has had a lock, and nodes that may have forgotten cannot say that it
+// TestStateIsUnknownInQuarantine: no client has had a lock, and nodes that may have forgotten cannot say that it
 // is free. Its state is unknown, and not split.
-func TestNobodyInQuarantine(t *testing.T) {
+func TestStateIsUnknownInQuarantine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		nodes.Mini(0).FlushAll()
@@ -313,8 +277,8 @@ func TestNobodyInQuarantine(t *testing.T) {
 	})
 }
 
-// TestKeysThatAreNoLocks: a key without a TTL, or of another type, is no lock, whatever it contains.
-func TestKeysThatAreNoLocks(t *testing.T) {
+// TestKeyThatIsNoLockHasNoHolder: a key without a TTL, or of another type, is no lock, whatever it contains.
+func TestKeyThatIsNoLockHasNoHolder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		lk, err := New(nodes.Clients(), nil)
@@ -348,9 +312,9 @@ func TestKeysThatAreNoLocks(t *testing.T) {
 	})
 }
 
-// TestWhoHasIt: a lock says whose it is, since when, and of which trace: in Inspect, in the error of those who ask for
+// TestHolderIsNamedInStatusAndErrors: a lock says whose it is, since when, and of which trace: in Inspect, in the error of those who ask for
 // it, whatever its kind, and after it was waited for.
-func TestWhoHasIt(t *testing.T) {
+func TestHolderIsNamedInStatusAndErrors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		type key struct{}
@@ -417,34 +381,6 @@ func TestWhoHasIt(t *testing.T) {
 		s = inspected(t, one, "a/b")
 		if since := time.Since(s.By.Since); s.By.Owner != "db-2" || s.By.Trace != "db-2's acquire" || since < 0 || since > 100*time.Millisecond {
 			t.Errorf("waited for: %+v, %v ago", s.By, since)
-		}
-	})
-}
-
-// TestInspectWhileTheSetChanges: a program that has not heard of the last change yet learns of it while it asks the nodes. It
-// asks the members that there are now, and finds that they vote.
-func TestInspectWhileTheSetChanges(t *testing.T) {
-	onNodes(t, 5, func(f *fleet) {
-		idle, operator := f.locker(Options{TTL: time.Second}, f.nodes[:3]...), f.locker(Options{TTL: time.Second}, f.nodes[:3]...)
-		f.locks(idle, true)
-		f.locks(operator, true)
-		three := 3
-		for _, c := range []Change{{Quorum: &three}, {Add: "node3"}, {Remove: "node0"}, {Add: "node4"}} {
-			if _, err := operator.Change(f.Context(), c, nil); err != nil {
-				t.Fatalf("%+v: %v", c, err)
-			}
-			status, err := idle.Inspect(f.Context(), "job")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, n := range status.Nodes {
-				if n.Err != nil {
-					t.Errorf("after %+v: %v", c, n.Err)
-				}
-			}
-			if got, want := len(status.Nodes), len(operator.Members().Nodes); got != want {
-				t.Errorf("after %+v: %d nodes, and not %d", c, got, want)
-			}
 		}
 	})
 }

@@ -11,113 +11,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/quorumlock/redlock/internal/lane"
 )
 
-// wantQuorumError checks that err is the one sentinel and no other, and adds up.
-func wantQuorumError(t *testing.T, err, want error) *QuorumError {
-	t.Helper()
-	var q *QuorumError
-	if !errors.As(err, &q) {
-		t.Fatalf("got %v, want a QuorumError", err)
-	}
-	for _, sentinel := range []error{ErrHeld, ErrNoQuorum, ErrLost} {
-		if got := errors.Is(err, sentinel); got != (sentinel == want) {
-			t.Errorf("errors.Is(%v, %v) is %v", err, sentinel, got)
-		}
-	}
-	return q
-}
-
-func acquired(t *testing.T, lk *Locker, name string, options ...AcquireOption) *Lock {
-	t.Helper()
-	l, err := lk.TryAcquire(t.Context(), name, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	synctest.Wait()
-	return l
-}
-
-// wantEnd waits for the end of a lock's context and checks when and why it came.
-func wantEnd(t *testing.T, ctx context.Context, at time.Time, cause error) {
-	t.Helper()
-	<-ctx.Done()
-	if now := time.Now(); !now.Equal(at) {
-		t.Errorf("told %v after the end of validity", now.Sub(at))
-	}
-	if got := context.Cause(ctx); !errors.Is(got, cause) || !errors.Is(got, ErrLost) {
-		t.Errorf("the cause is %v, want %v", got, cause)
-	}
-}
-
-func TestLockOfItsOwn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ms := newModels(5)
-		lk := ms.locker(t, &Options{Prefix: "app:"})
-		sent := time.Now()
-		for _, m := range ms {
-			m.slow(20 * time.Millisecond)
-		}
-		l := acquired(t, lk, "a")
-		if l.Name() != "a" || l.Token() == "" {
-			t.Errorf("name %q, token %q", l.Name(), l.Token())
-		}
-		if want := sent.Add(10*time.Second - 102*time.Millisecond); !l.Until().Equal(want) {
-			t.Errorf("valid until %v after the first byte was sent, want %v", l.Until().Sub(sent), want.Sub(sent))
-		}
-		if n := ms.held("app:a", l.Token()); n != 5 {
-			t.Errorf("held on %d nodes", n)
-		}
-		var log strings.Builder
-		slog.New(slog.NewTextHandler(&log, nil)).Info("held", "lock", l)
-		if !strings.Contains(log.String(), "lock.name=a lock.fence=946684800000000 lock.left_ms=9900") {
-			t.Errorf("logged as %s", log.String())
-		}
-		ctx := l.Context(t.Context())
-		if err := l.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if cause := context.Cause(ctx); cause == nil || errors.Is(cause, ErrLost) {
-			t.Errorf("released: the cause is %v", cause)
-		}
-		if err := l.Extend(t.Context()); err == nil {
-			t.Error("extended after release")
-		}
-	})
-}
-
-// TestTokensAreFresh: each attempt of one wait has a token of its own (B1).
-func TestTokensAreFresh(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ms := newModels(3)
-		tokens := make(map[string]bool)
-		ms[2].spy = func(q *lane.Request) { tokens[q.Claim.Token] = true }
-		lk := ms.locker(t, nil)
-		ms[0].put("a", "rival", time.Second)
-		ms[1].put("a", "rival", time.Second)
-		l, err := lk.Acquire(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		acquires := 0
-		for _, did := range ms[2].seen {
-			if did == "acquire a" {
-				acquires++
-			}
-		}
-		if acquires < 3 || len(tokens) != acquires {
-			t.Errorf("%d acquires with %d tokens", acquires, len(tokens))
-		}
-		l.Release(t.Context())
-	})
-}
-
-// TestTold: the end of validity is told at its time and with its cause, though
+// TestEndIsToldAtItsTimeWithItsCause: the end of validity is told at its time and with its cause, though
 // nothing comes from the network (D1).
-func TestTold(t *testing.T) {
+func TestEndIsToldAtItsTimeWithItsCause(t *testing.T) {
 	t.Run("not renewed", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(5)
@@ -202,62 +100,6 @@ func TestTold(t *testing.T) {
 	})
 }
 
-// TestWonWhileCtxEnded: a lock that was won after its call has ended is released.
-func TestWonWhileCtxEnded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ms := newModels(3)
-		lk := ms.locker(t, &Options{Quorum: 3})
-		for i := range 100 {
-			ctx, cancel := context.WithCancel(t.Context())
-			ms[2].set(func(m *model) { m.spy = func(*lane.Request) { cancel() } })
-			l, err := lk.TryAcquire(ctx, fmt.Sprint(i))
-			if l != nil || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), fmt.Sprintf("acquire %q", fmt.Sprint(i))) {
-				t.Fatalf("lock %v, %v", l, err)
-			}
-			synctest.Wait()
-			if left := ms.left(); len(left) > 0 {
-				t.Fatalf("left on the nodes: %v", left)
-			}
-		}
-	})
-}
-
-// pausing is a clock that can be set forward: a process that was not running.
-type pausing struct{ skipped atomic.Int64 }
-
-func (p *pausing) Now() time.Time { return time.Now().Add(time.Duration(p.skipped.Load())) }
-
-// TestSecondLookAtTheClock: a lock that took its whole life to acquire is not
-// handed out (B5).
-func TestSecondLookAtTheClock(t *testing.T) {
-	for _, tt := range []struct {
-		pause time.Duration
-		want  error
-	}{{9895 * time.Millisecond, nil}, {9896 * time.Millisecond, ErrNoQuorum}, {time.Minute, ErrNoQuorum}} {
-		t.Run(tt.pause.String(), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				ms := newModels(3)
-				clock := new(pausing)
-				ms[2].slow(time.Millisecond)
-				ms[2].spy = func(*lane.Request) { clock.skipped.Store(int64(tt.pause)) }
-				lk := ms.locker(t, &Options{Clock: clock, Quorum: 3})
-				l, err := lk.TryAcquire(t.Context(), "a")
-				if tt.want == nil {
-					if err != nil {
-						t.Fatal(err)
-					}
-					return
-				}
-				if q := wantQuorumError(t, err, tt.want); l != nil || q.Granted < 3 {
-					t.Errorf("%v, lock %v", err, l)
-				}
-				pass(time.Second)
-				ms.empty(t)
-			})
-		})
-	}
-}
-
 // TestPrintsNoSecret: a Lock, a Locker and Options print what helps, and with no verb a token or a
 // password.
 func TestPrintsNoSecret(t *testing.T) {
@@ -326,7 +168,9 @@ func TestNothingIsFilledUpAfterRelease(t *testing.T) {
 	})
 }
 
-func TestRelease(t *testing.T) {
+// TestReleaseReturnsWhenAQuorumCouldGrantAgain: and no earlier. It says that the lock was lost, if it was, and that too few
+// nodes have answered, if that is so; it goes on although its context has ended.
+func TestReleaseReturnsWhenAQuorumCouldGrantAgain(t *testing.T) {
 	t.Run("of a lock that is gone from the nodes", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(5)
@@ -372,7 +216,7 @@ func TestRelease(t *testing.T) {
 	t.Run("waits for nodes that have a vote", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			f := newFleet(t, 4)
-			lk := f.client(&Options{}, 0)
+			lk, _ := f.open(Options{})
 			l := acquired(t, lk, "a")
 			f.nodes[3].Step(-time.Hour)
 			_ = l.Extend(t.Context()) // the node's answer tells its time
@@ -506,6 +350,312 @@ func TestReleaseAsksAllNodes(t *testing.T) {
 		pass(time.Second)
 		if token := ms[2].holder("a"); token != "" {
 			t.Errorf("the node still has %s", token)
+		}
+	})
+}
+
+// path has names be paths.
+func path() *Options { return &Options{Separator: "/"} }
+
+// TestCallUnderALockJoinsItUnsent: under a lock's context, a lock that it takes in is the same hold: nothing is
+// sent, and releasing the inner one gives nothing away.
+func TestCallUnderALockJoinsItUnsent(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		outer, inner string
+		of, in       []AcquireOption
+	}{
+		{"the same name", "a", "a", nil, nil},
+		{"below", "a", "a/b/c", nil, nil},
+		{"shared in alone", "a", "a", nil, []AcquireOption{Shared()}},
+		{"shared in shared", "a", "a", []AcquireOption{Shared()}, []AcquireOption{Shared()}},
+		{"below, shared in shared", "a", "a/b", []AcquireOption{Shared()}, []AcquireOption{Shared()}},
+		{"one of several", "a", "b", []AcquireOption{Also("b")}, nil},
+		{"several", "a", "b", []AcquireOption{Also("b", "c")}, []AcquireOption{Also("a/x", "c")}},
+		{"a slot of it", "a", "a", []AcquireOption{Slots(2)}, []AcquireOption{Slots(2)}},
+		{"a slot, in alone", "a", "a", nil, []AcquireOption{Slots(2)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(3)
+				lk := ms.locker(t, path())
+				o, err := lk.settings().acquisition(tt.outer, tt.of)
+				if err != nil {
+					t.Fatal(err)
+				}
+				outer := lk.newLock(o, 0, lk.newToken(o, ""))
+				outer.until = time.Now().Add(time.Minute)
+				ctx := outer.Context(t.Context())
+				inner, err := lk.TryAcquire(ctx, tt.inner, append(tt.in, Reentrant())...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if inner.Token() != outer.Token() || inner.Fence() != outer.Fence() || !inner.Until().Equal(outer.Until()) {
+					t.Errorf("%v is not of the hold of %v", inner, outer)
+				}
+				within := inner.Context(ctx)
+				if err := inner.Release(ctx); err != nil {
+					t.Error(err)
+				}
+				if context.Cause(within) != errReleased || ctx.Err() != nil {
+					t.Errorf("after the inner one was released: %v, and the outer one %v", context.Cause(within), ctx.Err())
+				}
+			})
+		})
+	}
+}
+
+// TestMoreThanTheLockContainsIsRefused: a call for more than the lock contains is refused at once. It would wait for its own lock.
+func TestMoreThanTheLockContainsIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		outer, inner string
+		of, in       []AcquireOption
+		says         string
+	}{
+		{"alone in shared", "a", "a", []AcquireOption{Shared()}, nil, `"a" (shared)`},
+		{"alone below shared", "a", "a/b", []AcquireOption{Shared()}, nil, `"a" (shared)`},
+		{"the folder", "a/b", "a", nil, nil, `"a/b" (alone)`},
+		{"the folder, shared", "a/b", "a", []AcquireOption{Shared()}, []AcquireOption{Shared()}, `"a/b" (shared)`},
+		{"one more", "a", "a", nil, []AcquireOption{Also("b")}, `"a" (alone)`},
+		{"alone in a slot", "a", "a", []AcquireOption{Slots(2)}, nil, `"a" (slot 1 of 2)`},
+		{"shared in a slot", "a", "a", []AcquireOption{Slots(2)}, []AcquireOption{Shared()}, `"a" (slot 1 of 2)`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(3)
+				lk := ms.locker(t, path())
+				o, err := lk.settings().acquisition(tt.outer, tt.of)
+				if err != nil {
+					t.Fatal(err)
+				}
+				outer := lk.newLock(o, 1, lk.newToken(o, ""))
+				outer.until = time.Now().Add(time.Minute)
+				_, err = lk.Acquire(outer.Context(t.Context()), tt.inner, append(tt.in, Reentrant())...)
+				if err == nil || !strings.Contains(err.Error(), tt.says) || errors.Is(err, ErrHeld) {
+					t.Errorf("%v, want it to say %s", err, tt.says)
+				}
+			})
+		})
+	}
+}
+
+// TestOtherLocksAreNotJoined: what has nothing to do with the lock of the context is acquired, and so is
+// what another Locker has, or a lock that has ended.
+func TestOtherLocksAreNotJoined(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk, other := ms.locker(t, path()), ms.locker(t, path())
+		outer, err := lk.TryAcquire(t.Context(), "a/b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := outer.Context(t.Context())
+		for _, name := range []string{"a1", "b"} {
+			l, err := lk.TryAcquire(ctx, name, Reentrant())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Token() == outer.Token() {
+				t.Errorf("%q has been joined", name)
+			}
+			if err := l.Release(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		if l, err := other.TryAcquire(ctx, "a/b", Reentrant()); !errors.Is(err, ErrHeld) {
+			t.Errorf("another Locker has %v, %v", l, err)
+		}
+		if err := outer.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		if l, err := lk.TryAcquire(ctx, "a/b", Reentrant()); err == nil || l != nil {
+			t.Errorf("under the context of a lock that was released: %v", l)
+		}
+	})
+}
+
+// TestHoldEndsWithTheLastOfItsHandles: a hold ends with the last of its handles, in any order; and a handle that was released
+// before reports its end.
+func TestHoldEndsWithTheLastOfItsHandles(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		outer, err := lk.TryAcquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := outer.Context(t.Context())
+		first, err1 := lk.TryAcquire(ctx, "a", AutoRenew(), Reentrant())
+		second, err2 := lk.TryAcquire(first.Context(ctx), "a", Reentrant())
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		if err := outer.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if context.Cause(ctx) != errReleased || outer.Extend(t.Context()) != errReleased {
+			t.Error("the handle that was released is not told so")
+		}
+		if context.Cause(outer.Context(t.Context())) != errReleased {
+			t.Error("it has a context that lives")
+		}
+		pass(time.Minute) // the first one has it renewed
+		if n := ms.held("a", second.Token()); n != 3 || second.Extend(t.Context()) != nil {
+			t.Errorf("the lock is on %d nodes while a handle is in it", n)
+		}
+		if err := second.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := ms.held("a", second.Token()); n != 3 {
+			t.Errorf("the lock is on %d nodes while a handle is in it", n)
+		}
+		if err := first.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		pass(0)
+		if left := ms.left(); len(left) > 0 {
+			t.Error(left)
+		}
+	})
+}
+
+// TestJoinedHandlesAreToldOfTheLoss: a handle that has joined is told when the hold is lost, also if only it watches.
+func TestJoinedHandlesAreToldOfTheLoss(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		outer, err := lk.TryAcquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, err := lk.TryAcquire(outer.Context(t.Context()), "a", Reentrant())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := inner.Context(t.Context())
+		<-ctx.Done()
+		if cause := context.Cause(ctx); !errors.Is(cause, errExpired) || time.Until(inner.Until()) > 0 {
+			t.Errorf("told %v with %v left", cause, time.Until(inner.Until()))
+		}
+		for _, l := range []*Lock{inner, outer} {
+			if err := l.Release(t.Context()); !errors.Is(err, ErrLost) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestNestedDoIsOneHold: nested calls run under one hold, which is renewed until the outer one ends.
+func TestNestedDoIsOneHold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, path())
+		err := lk.Do(t.Context(), "a", func(ctx context.Context, outer *Lock) error {
+			err := lk.Do(ctx, "a/b", func(ctx context.Context, inner *Lock) error {
+				if inner.Token() != outer.Token() || inner.Name() != "a/b" {
+					t.Errorf("%v is not of the hold of %v", inner, outer)
+				}
+				pass(time.Minute)
+				return ctx.Err()
+			}, Reentrant())
+			pass(time.Minute)
+			return errors.Join(err, ctx.Err())
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		pass(0)
+		if left := ms.left(); len(left) > 0 {
+			t.Error(left)
+		}
+	})
+}
+
+// TestJoinDuringReleaseJoinsOrEnds: a call under the context of a lock that has joined a hold, while that lock
+// is released, joins the hold or ends with it; the race detector must find nothing.
+func TestJoinDuringReleaseJoinsOrEnds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		outer := acquired(t, lk, "a")
+		for range 100 {
+			inner, err := lk.TryAcquire(outer.Context(t.Context()), "a", Reentrant())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := inner.Context(t.Context())
+			var both sync.WaitGroup
+			both.Go(func() {
+				l, err := lk.TryAcquire(ctx, "a", Reentrant()) // or ctx has ended
+				if err == nil && l.Token() != outer.Token() {
+					t.Errorf("%v is another lock than %v", l, outer)
+				}
+				if err == nil {
+					l.Release(ctx)
+				}
+			})
+			both.Go(func() { inner.Release(ctx) })
+			both.Wait()
+		}
+		if err := outer.Extend(t.Context()); err != nil {
+			t.Errorf("the joined handles have released it: %v", err)
+		}
+	})
+}
+
+// TestWithoutReentrantTheHeldLockIsRefused: without Reentrant, what the context already holds is refused at once by each
+// verb, and nothing is sent. Four goroutines under one lock's context are not all in at once.
+func TestWithoutReentrantTheHeldLockIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, path())
+		outer := acquired(t, lk, "a")
+		ctx := outer.Context(t.Context())
+		pass(0)
+		sent := len(ms[0].seen)
+		begun := time.Now()
+		_, try := lk.TryAcquire(ctx, "a")
+		_, below := lk.Acquire(ctx, "a/b", Shared())
+		do := lk.Do(ctx, "a", func(context.Context, *Lock) error { t.Error("it was called"); return nil })
+		for _, err := range []error{try, below, do} {
+			if err == nil || !strings.Contains(err.Error(), `ctx is of the lock on "a" (alone), which takes that in: with Reentrant()`) {
+				t.Errorf("got %v", err)
+			}
+			if errors.Is(err, ErrHeld) || errors.Is(err, ErrNoQuorum) {
+				t.Errorf("%v is what the nodes say", err)
+			}
+		}
+		pass(0)
+		if len(ms[0].seen) != sent || time.Since(begun) > 0 {
+			t.Errorf("took %v and sent %q", time.Since(begun), ms[0].seen[sent:])
+		}
+
+		var in, most, refused int
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				err := lk.Do(ctx, "a", func(context.Context, *Lock) error {
+					mu.Lock()
+					in++
+					most = max(most, in)
+					mu.Unlock()
+					return nil
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					refused++
+				}
+			})
+		}
+		all.Wait()
+		if most > 0 || refused != 4 {
+			t.Errorf("%d at once, %d refused", most, refused)
+		}
+		if err := outer.Release(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

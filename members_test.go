@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,68 +10,19 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/testbed/redistest"
-	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
-	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
-// A growing set is of nodes that may all be reached by their addresses.
-type growing struct {
-	*testing.T
-	*redistest.Bubble
-}
-
-func grows(t *testing.T, n int, f func(*growing)) {
-	bubble(t, func(t *testing.T) {
-		leaks.Check(t)
-		f(&growing{t, redistest.NewBubble(t, n)})
-	})
-}
-
-// over returns a Locker that is given some of the nodes.
-func (g *growing) over(opts *Options, nodes ...int) *Locker {
-	g.Helper()
-	clients := make([]*redis.Client, len(nodes))
-	for i, node := range nodes {
-		o := g.Options(node)
-		o.Addr, o.Dialer = g.Addr(node), g.dial
-		clients[i] = redis.NewClient(o)
-		g.Cleanup(func() { clients[i].Close() })
-	}
-	lk, err := New(clients, opts)
-	if err != nil {
-		g.Fatal(err)
-	}
-	g.Cleanup(func() { lk.Close() })
-	return lk
-}
-
-func (g *growing) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	for i := range g.Len() {
-		if g.Addr(i) == addr {
-			return g.Options(i).Dialer(ctx, network, addr)
-		}
-	}
-	return nil, errors.New("nobody lives at " + addr)
-}
-
-func (g *growing) change(lk *Locker, c Change) Members {
-	g.Helper()
-	m, err := lk.Change(g.Context(), c, func(what string, most time.Duration) { g.Logf("waits for %s, %v", what, most) })
-	if err != nil {
-		g.Fatal(err)
-	}
-	return m
-}
-
-// TestSetGrows: a set grows from three nodes to five, and shrinks again to the last three, while clients that
+// TestSetGrowsAndShrinksUnderLocks: a set grows from three nodes to five, and shrinks again to the last three, while clients that
 // were given the first three lock all the time. None of them is started again, and no two hold the lock.
-func TestSetGrows(t *testing.T) {
+func TestSetGrowsAndShrinksUnderLocks(t *testing.T) {
 	grows(t, 5, func(g *growing) {
 		for _, new := range []int{3, 4} {
 			g.Mini(new).FlushAll()
@@ -260,10 +212,10 @@ func TestNodeIsAddedWhileOneIsDown(t *testing.T) {
 	})
 }
 
-// TestMembersAreTold: Hooks.Joined tells of the nodes that were given and of the description that is learned first;
+// TestHooksTellOfMembersInOrder: Hooks.Joined tells of the nodes that were given and of the description that is learned first;
 // Hooks.Members tells of each change, and not of that; and a
 // node that was given and is no member, or belongs to another set, gets one Warning.
-func TestMembersAreTold(t *testing.T) {
+func TestHooksTellOfMembersInOrder(t *testing.T) {
 	grows(t, 7, func(g *growing) {
 		var mu sync.Mutex
 		var joined []Members
@@ -339,9 +291,9 @@ func TestMembersAreTold(t *testing.T) {
 	})
 }
 
-// TestOperatorDies: a change is taken by a majority, and its operator dies. The same change finishes it, and
+// TestSameChangeFinishesWhatADeadOperatorBegan: a change is taken by a majority, and its operator dies. The same change finishes it, and
 // another one finishes it and says that it came first.
-func TestOperatorDies(t *testing.T) {
+func TestSameChangeFinishesWhatADeadOperatorBegan(t *testing.T) {
 	grows(t, 5, func(g *growing) {
 		for _, again := range []int{3, 4} {
 			operator := g.over(nil, 0, 1, 2)
@@ -417,9 +369,9 @@ func TestEmptyNodeIsAdded(t *testing.T) {
 	})
 }
 
-// TestNewcomerLooks: who is given three of four members of a young set, and looks at once, hears of the fourth, too,
+// TestNewProgramHearsOfEachMember: who is given three of four members of a young set, and looks at once, hears of the fourth, too,
 // before it says who votes: that one may know longer TTLs.
-func TestNewcomerLooks(t *testing.T) {
+func TestNewProgramHearsOfEachMember(t *testing.T) {
 	grows(t, 4, func(g *growing) {
 		for i := range 4 {
 			g.Restart(i, false)
@@ -448,5 +400,467 @@ func TestNewcomerLooks(t *testing.T) {
 			}
 		}
 		_ = l.Release(g.Context())
+	})
+}
+
+// TestClientFollowsASetThatIsMadeAnew: all nodes lose their data while a client cannot reach them, and another client makes a set of
+// them anew, a moment later and in another order, with the same quorum or another one. The first client follows.
+func TestClientFollowsASetThatIsMadeAnew(t *testing.T) {
+	for _, quorum := range []int{2, 3} {
+		t.Run(fmt.Sprint("quorum ", quorum), func(t *testing.T) { madeAnew(t, quorum) })
+	}
+}
+
+func madeAnew(t *testing.T, quorum int) {
+	grows(t, 3, func(g *growing) {
+		var away atomic.Bool
+		clients := make([]*redis.Client, 3)
+		for i := range clients {
+			o := g.Options(i)
+			dial := o.Dialer
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if away.Load() {
+					return nil, errors.New("no network")
+				}
+				return dial(ctx, network, addr)
+			}
+			clients[i] = redis.NewClient(o)
+			g.Cleanup(func() { clients[i].Close() })
+		}
+		first, err := New(clients, nil)
+		if err != nil {
+			g.Fatal(err)
+		}
+		g.Cleanup(func() { first.Close() })
+		locked := func(lk *Locker) {
+			g.Helper()
+			l, err := lk.Acquire(g.Context(), "a")
+			if err == nil {
+				err = l.Release(g.Context())
+			}
+			if err != nil {
+				g.Fatal(err)
+			}
+		}
+		locked(first)
+		away.Store(true)
+		for i := range 3 {
+			g.Restart(i, false)
+		}
+		time.Sleep(time.Second)
+		locked(g.over(&Options{Quorum: quorum}, 2, 1, 0))
+		away.Store(false)
+		locked(first)
+		if m := first.Members(); m.Quorum != quorum {
+			g.Errorf("the first client goes by %+v", m)
+		}
+	})
+}
+
+// TestCloseDuringChange: Close ends a change that waits, whatever it waits for.
+func TestCloseDuringChange(t *testing.T) {
+	grows(t, 5, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		g.change(lk, Change{Add: g.Addr(3)})
+		done := make(chan error, 1)
+		go func() {
+			_, err := lk.Change(context.Background(), Change{Add: g.Addr(4)}, nil)
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		began := time.Now()
+		lk.Close()
+		if took := time.Since(began); took > 2*time.Second {
+			g.Errorf("Close took %v", took)
+		}
+		if err := <-done; !errors.Is(err, ErrClosed) {
+			g.Errorf("the change ended with %v", err)
+		}
+	})
+}
+
+// TestChangeIsNoTrouble: a planned change is no failure of renewals to be told of, although the first renewal after it
+// finds out that the nodes vote by another description.
+func TestChangeIsNoTrouble(t *testing.T) {
+	grows(t, 5, func(g *growing) {
+		var mu sync.Mutex
+		var told []string
+		tell := func(what string) { mu.Lock(); defer mu.Unlock(); told = append(told, what) }
+		lk := g.over(&Options{Hooks: &Hooks{
+			RenewalFailed:    func(_ *Lock, _ time.Duration, err error) { tell(err.Error()) },
+			RenewalRecovered: func(*Lock, int) { tell("recovered") },
+			Members:          func(m Members) { tell("members") },
+		}}, 0, 1, 2)
+		operator := g.over(nil, 0, 1, 2)
+		l, err := lk.Acquire(g.Context(), "a", AutoRenew())
+		if err != nil {
+			g.Fatal(err)
+		}
+		g.change(operator, Change{Add: g.Addr(3)})
+		time.Sleep(10 * time.Second)
+		g.change(operator, Change{Remove: g.Addr(0)})
+		time.Sleep(10 * time.Second)
+		if err := l.Release(g.Context()); err != nil {
+			g.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Equal(told, []string{"members", "members"}) {
+			g.Errorf("told %q", told)
+		}
+	})
+}
+
+// TestProgressThatHangsDelaysNothing: a progress callback that does not return delays neither the change nor Close for more than a
+// second.
+func TestProgressThatHangsDelaysNothing(t *testing.T) {
+	grows(t, 5, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		stuck := make(chan struct{})
+		defer close(stuck)
+		g.change(lk, Change{Add: g.Addr(3)})
+		called := make(chan struct{})
+		done := make(chan error, 1)
+		go func() {
+			_, err := lk.Change(context.Background(), Change{Add: g.Addr(4)}, func(string, time.Duration) {
+				close(called)
+				<-stuck
+			})
+			done <- err
+		}()
+		<-called
+		began := time.Now()
+		lk.Close()
+		if took := time.Since(began); took > 3*time.Second {
+			g.Errorf("Close took %v", took)
+		}
+		if err := <-done; !errors.Is(err, ErrClosed) {
+			g.Errorf("the change ended with %v", err)
+		}
+	})
+}
+
+// TestChangeWaitsForNodes: a change waits for nodes that are away, and asks no more often than they may come back.
+func TestChangeWaitsForNodes(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		g.Kill(0)
+		g.Kill(1)
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
+		defer cancel()
+		if _, err := lk.Change(ctx, Change{Add: g.Addr(3)}, nil); !errors.Is(err, context.DeadlineExceeded) {
+			g.Errorf("the change ended with %v", err)
+		}
+	})
+}
+
+// TestChangeThatShutsOutItsOperatorIsRefused: a change after which the operator could not use the set is refused, and nothing is changed.
+func TestChangeThatShutsOutItsOperatorIsRefused(t *testing.T) {
+	grows(t, 5, func(g *growing) {
+		three := 3
+		for name, tt := range map[string]struct {
+			options Options
+			change  Change
+		}{
+			"the quorum":                 {Options{Quorum: 2}, Change{Quorum: &three}},
+			"the quorum, by a node more": {Options{Quorum: 2}, Change{Add: g.Addr(3)}},
+		} {
+			operator := g.over(&tt.options, 0, 1, 2)
+			g.try(operator, true)
+			if m, err := operator.Change(g.Context(), tt.change, nil); err == nil {
+				g.Errorf("%s: no error, and the set is %+v", name, m)
+			}
+			g.try(operator, true)
+			g.try(g.over(nil, 0, 1, 2), true)
+		}
+	})
+}
+
+// TestRemovedNodeComesBack: a node that was removed, and was left as it is, can become a member again, and
+// votes for clients that have known it all the time.
+func TestRemovedNodeComesBack(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		client := g.over(nil, 0, 1, 2, 3)
+		g.try(client, true)
+		operator := g.over(nil, 0, 1, 2, 3)
+		for range need.Sized(1, 2, 2) {
+			g.change(operator, Change{Remove: g.Addr(0)})
+			g.try(client, true)
+			time.Sleep(time.Second)
+			g.change(operator, Change{Add: g.Addr(0)})
+			g.try(client, true)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		g.Kill(1) // three of four are needed
+		time.Sleep(time.Second)
+		g.try(client, true)
+		g.try(operator, true)
+	})
+}
+
+// TestMembersComeBack: each member in turn is removed and added again, by one process.
+func TestMembersComeBack(t *testing.T) {
+	grows(t, 3, func(g *growing) {
+		operator := g.over(nil, 0, 1, 2)
+		for i := range 3 {
+			g.change(operator, Change{Remove: g.Addr(i)})
+			g.change(operator, Change{Add: g.Addr(i)})
+		}
+		g.try(operator, true)
+	})
+}
+
+// TestRemovedNodeHasNoConnections: a client that goes on locking, and waiting, has no connection to a node that is no
+// member any more, and makes none.
+func TestRemovedNodeHasNoConnections(t *testing.T) {
+	need.Full(t) // the same few seconds again and again
+	for _, far := range []time.Duration{0, 5 * time.Millisecond} {
+		grows(t, 4, func(g *growing) {
+			var mu sync.Mutex
+			open, made := 0, 0
+			for i := range 4 {
+				g.Path(i).SetDelay(far)
+			}
+			count := func(opened, dialed int) {
+				mu.Lock()
+				defer mu.Unlock()
+				open += opened
+				made += dialed
+			}
+			var clients []*redis.Client
+			for i := range 4 {
+				o := g.Options(i)
+				o.Addr, o.Dialer = g.Addr(i), func(ctx context.Context, network, addr string) (net.Conn, error) {
+					if addr != g.Addr(0) {
+						return g.dial(ctx, network, addr)
+					}
+					count(0, 1)
+					conn, err := g.dial(ctx, network, addr)
+					if err == nil {
+						count(1, 0)
+						conn = &closing{Conn: conn, closed: func() { count(-1, 0) }}
+					}
+					return conn, err
+				}
+				c := redis.NewClient(o)
+				g.Cleanup(func() { c.Close() })
+				clients = append(clients, c)
+			}
+			lk, err := New(clients, &Options{TTL: 2 * time.Second})
+			if err != nil {
+				g.Fatal(err)
+			}
+			g.Cleanup(func() { lk.Close() })
+			ctx, stop := context.WithCancel(g.Context())
+			var calls sync.WaitGroup
+			for range 3 {
+				calls.Go(func() {
+					for ctx.Err() == nil {
+						_ = lk.Do(ctx, "a", func(ctx context.Context, l *Lock) error {
+							time.Sleep(200 * time.Millisecond)
+							return nil
+						})
+					}
+				})
+			}
+			time.Sleep(2 * time.Second)
+			g.change(g.over(&Options{TTL: 2 * time.Second}, 0, 1, 2, 3), Change{Remove: g.Addr(0)})
+			time.Sleep(4 * time.Second)
+			mu.Lock()
+			if open > 0 {
+				g.Errorf("%v away: %d connections are open, of %d", far, open, made)
+			}
+			made = 0
+			mu.Unlock()
+			g.Kill(0)
+			time.Sleep(4 * time.Second)
+			mu.Lock()
+			if made > 0 {
+				g.Errorf("%d connections were made", made)
+			}
+			mu.Unlock()
+			stop()
+			calls.Wait()
+		})
+	}
+}
+
+// A closing connection says that it is closed.
+type closing struct {
+	net.Conn
+	once   sync.Once
+	closed func()
+}
+
+func (c *closing) Close() error {
+	c.once.Do(c.closed)
+	return c.Conn.Close()
+}
+
+// TestChangeSpreadsNoNumberOfAFastClock: numbers of a node whose clock was far ahead once cost that node its vote, and not all
+// others theirs after a change of members.
+func TestChangeSpreadsNoNumberOfAFastClock(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		l, err := lk.TryAcquire(g.Context(), "a")
+		if err != nil {
+			g.Fatal(err)
+		}
+		last := l.Fence()
+		if err := l.Release(g.Context()); err != nil {
+			g.Error(err)
+		}
+		ahead := time.Now().Add(1000 * time.Hour).UnixMicro()
+		if _, err := g.Mini(2).ZAdd("redlock:fence", float64(ahead), *script.Bucket("a")); err != nil {
+			g.Fatal(err)
+		}
+		high, other := time.Now().Add(-time.Hour).UnixMicro(), *script.Bucket("b")
+		if other == *script.Bucket("a") {
+			g.Fatal("the same bucket")
+		}
+		if _, err := g.Mini(1).ZAdd("redlock:fence", float64(high), other); err != nil {
+			g.Fatal(err)
+		}
+		g.change(lk, Change{Add: g.Addr(3)})
+		for _, i := range []int{0, 1, 2} {
+			if n, _ := g.Mini(i).ZScore("redlock:fence", other); int64(n) != high {
+				g.Errorf("node %d has %v, and not what one of them had", i, n)
+			}
+		}
+		time.Sleep(time.Second)
+		l, err = lk.TryAcquire(g.Context(), "a")
+		if err != nil {
+			g.Fatal(err)
+		}
+		if f := l.Fence(); f <= last || f >= ahead {
+			g.Errorf("the fence is %d, and was %d; the wrong number is %d", f, last, ahead)
+		}
+		for _, i := range []int{0, 1} {
+			if n, _ := g.Mini(i).ZScore("redlock:fence", *script.Bucket("a")); int64(n) >= ahead {
+				g.Errorf("node %d has the wrong number", i)
+			}
+		}
+	})
+}
+
+// TestTryDuringChange: a call that finds that the nodes have been changed goes by the change, and does not fail.
+func TestTryDuringChange(t *testing.T) {
+	need.Full(t) // thousands of calls
+	for _, far := range []time.Duration{0, 100 * time.Microsecond, 300 * time.Microsecond} {
+		grows(t, 4, func(g *growing) {
+			for i := range 4 {
+				g.Path(i).SetDelay(far)
+				g.Path(i).SetJitter(far)
+			}
+			operator := g.over(nil, 0, 1, 2)
+			if _, err := operator.PlanChange(g.Context(), Change{Add: g.Addr(3)}, nil); err != nil { // it answers by then
+				g.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(g.Context())
+			var calls sync.WaitGroup
+			kinds := [][]AcquireOption{{}, {Shared()}, {Slots(3)}} // by plain commands, and by scripts
+			for i := range 2 {
+				lk := g.over(nil, 0, 1, 2)
+				for j := range kinds {
+					calls.Go(func() {
+						for ctx.Err() == nil {
+							began := time.Now()
+							l, err := lk.TryAcquire(g.Context(), fmt.Sprint(i, "-", j), kinds[j]...)
+							if err != nil {
+								g.Errorf("%v away: after %v: %v", far, time.Since(began), err)
+								continue
+							}
+							_ = l.Release(g.Context())
+							time.Sleep(2 * time.Millisecond)
+						}
+					})
+				}
+			}
+			time.Sleep(20 * time.Millisecond)
+			calls.Go(func() {
+				g.change(operator, Change{Add: g.Addr(3)})
+				time.Sleep(20 * time.Millisecond)
+				stop()
+			})
+			calls.Wait()
+		})
+	}
+}
+
+// TestLockOutlivesManyReplacements: one member after another is replaced, by nodes that have never been one, while a lock is
+// renewed, and a call waits for it. It is not lost, the call follows the set, and the programs keep nothing of the nodes
+// that are gone.
+func TestLockOutlivesManyReplacements(t *testing.T) {
+	t.Run("all are alive", func(t *testing.T) { manyMembers(t, false) })
+	t.Run("every second one is dead", func(t *testing.T) { manyMembers(t, true) })
+}
+
+func manyMembers(t *testing.T, die bool) {
+	n := 3 + need.Sized(40, 200, 200)
+	onNodes(t, n, func(f *fleet) {
+		opts, first := Options{TTL: 2 * time.Second}, f.nodes[:3]
+		holder, operator := f.locker(opts, first...), f.locker(opts, first...)
+		waiter := f.locker(opts, first...)
+		programs := []*Locker{holder, operator, waiter}
+		held, other := acquired(f.T, holder, "a", AutoRenew()), acquired(f.T, holder, "b", AutoRenew())
+		got := make(chan error, 1)
+		go func() {
+			l, err := waiter.Acquire(f.Context(), "a")
+			if err == nil {
+				err = l.Release(f.Context())
+			}
+			got <- err
+		}()
+		for i := 3; i < n; i++ {
+			both := []Change{{Add: f.nodes[i].Name}, {Remove: f.nodes[i-3].Name}}
+			if die && i%2 == 0 { // it will never be told
+				f.nodes[i-3].Kill()
+				slices.Reverse(both)
+			}
+			for _, c := range both {
+				f.change(operator, c)
+				time.Sleep(3 * time.Second)
+			}
+			if why := cmp.Or(held.why(), other.why()); why != nil {
+				f.Fatalf("after %d replacements: %v", i-2, why)
+			}
+		}
+		for _, lk := range programs {
+			if lanes := len(lk.lanes.Weigh()); lanes > 3+3+5 {
+				f.Errorf("%d lanes to three members", lanes)
+			}
+		}
+		if kept := held.claim.Places(); kept > 8 || len(held.marks) > 8 {
+			f.Errorf("the lock has %d places, and %d marks", kept, len(held.marks))
+		}
+		h, err := other.Detach()
+		if err == nil {
+			other, err = operator.Attach(f.Context(), h)
+		}
+		if err == nil {
+			err = other.Release(f.Context())
+		}
+		if err != nil {
+			f.Error(err)
+		}
+		if err := held.Release(f.Context()); err != nil {
+			f.Error(err)
+		}
+		select {
+		case err := <-got:
+			if err != nil {
+				f.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			f.Error("the call still waits")
+		}
+		pass(time.Second)
+		for _, node := range f.nodes[n-3:] {
+			if left := f.tokens(node); left > 0 {
+				f.Errorf("%d tokens are left on %s", left, node.Name)
+			}
+		}
 	})
 }

@@ -171,9 +171,9 @@ func TestCleanUpOutlivesTheCaller(t *testing.T) {
 	})
 }
 
-// TestOwedReleases: a release that a node did not answer is sent again when it
+// TestReleaseIsKeptUntilTheNodeConfirmsIt: a release that a node did not answer is sent again when it
 // can be, also one that the server refused while its connection was well.
-func TestOwedReleases(t *testing.T) {
+func TestReleaseIsKeptUntilTheNodeConfirmsIt(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		break_, fix func(*model)
@@ -245,9 +245,9 @@ func (redisError) RedisError()     {}
 
 var errLoading error = redisError("LOADING Redis is loading the dataset in memory")
 
-// TestCloseDrains: what was to be released when Close was called is released,
+// TestCloseSendsReleasesForANodeTimeout: what was to be released when Close was called is released,
 // for as long as NodeTimeout; a hung node does not hold it longer.
-func TestCloseDrains(t *testing.T) {
+func TestCloseSendsReleasesForANodeTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, nil)
@@ -394,8 +394,8 @@ func (c *counting) sizes() []int {
 	return slices.Clone(c.batches)
 }
 
-// TestReleaseIsSentAgain: a release that the node could not carry out is sent again, without another call.
-func TestReleaseIsSentAgain(t *testing.T) {
+// TestRefusedReleaseIsSentAgainWithoutACall: a release that the node could not carry out is sent again, without another call.
+func TestRefusedReleaseIsSentAgainWithoutACall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(1)
 		ms[0].slow(5 * time.Millisecond)
@@ -574,9 +574,9 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
-// TestNodeThatComesAndGoes: a node that can be reached, and never answers a request. What is
+// TestOwedReleasesLastForTwoTTLs: a node that can be reached, and never answers a request. What is
 // owed to it is carried out each time, and owed again, for two TTLs at most.
-func TestNodeThatComesAndGoes(t *testing.T) {
+func TestOwedReleasesLastForTwoTTLs(t *testing.T) {
 	need.Full(t) // TestAnHourWithoutANode has other ways in which a node is away
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, 1, Options{TTL: time.Second})
@@ -607,9 +607,9 @@ func TestNodeThatComesAndGoes(t *testing.T) {
 	})
 }
 
-// TestReleaseThatIsAlwaysRefused: a node that answers, and refuses every release, is asked for as long as the
+// TestRefusedReleaseEndsWithItsToken: a node that answers, and refuses every release, is asked for as long as the
 // token can be there.
-func TestReleaseThatIsAlwaysRefused(t *testing.T) {
+func TestRefusedReleaseEndsWithItsToken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, &Options{TTL: time.Second})
@@ -630,9 +630,9 @@ func TestReleaseThatIsAlwaysRefused(t *testing.T) {
 
 var errDenied error = redisError("NOPERM User me has no permissions to run the 'evalsha' command")
 
-// TestSlowNodeWithoutAQueue: at a node that answers, but not as fast as locks are acquired and
+// TestNothingIsReleasedThatWasNeverSent: at a node that answers, but not as fast as locks are acquired and
 // given back elsewhere, there is nothing to tell of those whose acquire never went out.
-func TestSlowNodeWithoutAQueue(t *testing.T) {
+func TestNothingIsReleasedThatWasNeverSent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)

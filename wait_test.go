@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	arena "github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -81,9 +79,9 @@ func TestAcquireIsBoundedByCtxOnly(t *testing.T) {
 	}
 }
 
-// TestRoundCutShort: ctx may end in the middle of a round; what was known before
+// TestErrorOfACutRoundSaysWhatWasKnownBefore: ctx may end in the middle of a round; what was known before
 // it began is still why there was no lock (E2).
-func TestRoundCutShort(t *testing.T) {
+func TestErrorOfACutRoundSaysWhatWasKnownBefore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, nil)
@@ -103,9 +101,9 @@ func TestRoundCutShort(t *testing.T) {
 	})
 }
 
-// TestVotesAfterTheRound: grants that come between the end of waiting and the
+// TestGrantsAfterTheRoundAreNoHolder: grants that come between the end of waiting and the
 // error are no reason to say that another has the lock.
-func TestVotesAfterTheRound(t *testing.T) {
+func TestGrantsAfterTheRoundAreNoHolder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, nil)
@@ -127,7 +125,8 @@ func TestVotesAfterTheRound(t *testing.T) {
 	})
 }
 
-// TestAcquireOnceNodesAreBack: no quorum is something to wait for, too.
+// TestAcquireOnceNodesAreBack: Acquire waits while too few nodes can be reached, and gets the lock when they are
+// back.
 func TestAcquireOnceNodesAreBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
@@ -147,8 +146,9 @@ func TestAcquireOnceNodesAreBack(t *testing.T) {
 	})
 }
 
-// TestNothingToWaitFor: a key that is no lock stays for ever.
-func TestNothingToWaitFor(t *testing.T) {
+// TestKeyThatIsNoLockEndsTheWait: Acquire returns at once if so many nodes have a key of another type that no quorum
+// is left. Such a key does not expire.
+func TestKeyThatIsNoLockEndsTheWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
@@ -229,9 +229,9 @@ func (f *far) Exec(batch []*lane.Request) error {
 	return f.modelConn.Exec(batch)
 }
 
-// TestEndsWithAnAnswer: a context that ends in the very moment in which an attempt is decided is in the error all the
+// TestContextThatEndsWithTheAnswerIsInTheError: a context that ends in the very moment in which an attempt is decided is in the error all the
 // same.
-func TestEndsWithAnAnswer(t *testing.T) {
+func TestContextThatEndsWithTheAnswerIsInTheError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
@@ -288,6 +288,7 @@ func TestCancelledInEveryPhase(t *testing.T) {
 	})
 }
 
+// TestCloseWhileWaiting: Close ends all waits at once, with ErrClosed, and they leave nothing on the nodes.
 func TestCloseWhileWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
@@ -439,9 +440,9 @@ func waitInLine(t *testing.T, lk *Locker, served chan<- int, i int) {
 	}
 }
 
-// TestOneVoice: however many callers of a process wait for a name, the nodes hear of
+// TestCallersOfAProcessAreOneWaiter: however many callers of a process wait for a name, the nodes hear of
 // one, and the callers get the lock in their order.
-func TestOneVoice(t *testing.T) {
+func TestCallersOfAProcessAreOneWaiter(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		l, _ := ms.locker(t, nil).TryAcquire(t.Context(), "a")
@@ -471,9 +472,9 @@ func TestOneVoice(t *testing.T) {
 	})
 }
 
-// TestNobodyCalls: without any messages from the nodes there is a heartbeat, and with
+// TestHeartbeatReplacesLostMessages: without any messages from the nodes there is a heartbeat, and with
 // it the lock; the bound is what docs/design.md says.
-func TestNobodyCalls(t *testing.T) {
+func TestHeartbeatReplacesLostMessages(t *testing.T) {
 	for _, ttl := range []time.Duration{300 * time.Millisecond, time.Second, 10 * time.Second, time.Hour} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
 			if ttl == time.Hour {
@@ -509,8 +510,8 @@ func TestNobodyCalls(t *testing.T) {
 	}
 }
 
-// TestDeadWaiter: a dead waiter holds up those behind it until its lease ends, and one that leaves not at all.
-func TestDeadWaiter(t *testing.T) {
+// TestDeadWaiterHoldsUpOthersForItsLease: a dead waiter holds up those behind it until its lease ends, and one that leaves not at all.
+func TestDeadWaiterHoldsUpOthersForItsLease(t *testing.T) {
 	for _, how := range []string{"dies", "leaves", "closes"} {
 		t.Run(how, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -607,8 +608,9 @@ func TestSubscriptionsEnd(t *testing.T) {
 	})
 }
 
-// TestSubscriptionBreaks: what was said meanwhile is made up for.
-func TestSubscriptionBreaks(t *testing.T) {
+// TestBrokenSubscriptionIsMadeAgain: a waiter whose subscriptions broke subscribes again, and makes an attempt for
+// the messages that it may have missed.
+func TestBrokenSubscriptionIsMadeAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		holder, waiter := ms.locker(t, nil), ms.locker(t, nil)
@@ -695,199 +697,6 @@ func TestTicketOrder(t *testing.T) {
 	})
 }
 
-// TestTicketByTheNodes: a waiter's place in the queue is by when it came, also if its clock is
-// wrong and it came before it had heard from the nodes, or if all that it has heard took long on
-// the way there.
-func TestTicketByTheNodes(t *testing.T) {
-	for name, tt := range map[string]struct {
-		ahead time.Duration
-		leg   time.Duration // how long a message is on its way to the nodes at first; 0: for ever
-	}{
-		"a clock that is ahead":  {ahead: time.Hour},
-		"a clock that is behind": {ahead: -time.Hour},
-		"slow requests":          {leg: 300 * time.Millisecond},
-	} {
-		if !need.Sample(len(name), 2) {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			threeNodes(t, func(f *fenced) {
-				holder := f.locker(nil)
-				if _, err := holder.TryAcquire(f.Context(), "a", AutoRenew()); err != nil {
-					f.Fatal(err)
-				}
-				clock := &settable{began: time.Now()}
-				clock.ahead.Store(int64(tt.ahead))
-				for i := range f.Len() {
-					if tt.leg == 0 {
-						f.Hang(i)
-						time.AfterFunc(3*time.Second, func() { f.Resume(i) })
-						continue
-					}
-					legs := 0
-					f.Path(i).SetLatency(func() time.Duration {
-						legs++
-						return tt.leg * time.Duration(legs%2)
-					})
-				}
-				lk := f.locker(&Options{Clock: clock, NodeTimeout: 50 * time.Millisecond})
-				if tt.leg > 0 {
-					pass(10 * time.Second)
-					for i := range f.Len() {
-						f.Path(i).SetLatency(nil)
-					}
-				}
-				const wait = 8 * time.Second
-				go lk.Acquire(f.Context(), "a")
-				pass(wait)
-				state, err := holder.Inspect(f.Context(), "a")
-				if err != nil || len(state.Waiting) != 1 {
-					f.Fatalf("%v, %+v: want one waiter", err, state.Waiting)
-				}
-				if w := state.Waiting[0]; (w.For-wait).Abs() > 10*time.Millisecond || w.Nodes != 3 {
-					f.Errorf("it waits for %v on %d nodes, want %v on 3", w.For, w.Nodes, wait)
-				}
-			})
-		})
-	}
-}
-
-// TestWinnerLeavesNoPlace: a waiter that has the lock is in no queue any more, also at a node that has
-// no vote. Such a node carries out what it is asked to, and may have the waiter in its queue by this
-// attempt or by an earlier one: a release would hand it the lock there, and no client would give it
-// back.
-func TestWinnerLeavesNoPlace(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		ails  func(*arena.Node)
-		lasts time.Duration // a lease is three seconds: afterwards an earlier place would be over
-		says  string
-	}{
-		{"in quarantine", (*arena.Node).Flush, 3 * time.Second, "quarantined for"},
-		{"with a clock that is off", func(n *arena.Node) { n.Step(-500 * time.Millisecond) }, time.Second, "its clock is"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				f := newFleet(t, 3)
-				opts := &Options{MaxNodeSkew: 250 * time.Millisecond}
-				holder, reader := f.client(opts, 0), f.client(opts, 0)
-				l, err := holder.TryAcquire(t.Context(), "a")
-				if err != nil {
-					t.Fatal(err)
-				}
-				got := make(chan *Lock, 1)
-				go func() {
-					r, err := reader.Acquire(t.Context(), "a", Shared())
-					if err != nil {
-						t.Error(err)
-					}
-					got <- r
-				}()
-				pass(time.Second)
-				tt.ails(f.nodes[2])
-				for range 2 { // the node has the holder's token again, and refuses the reader
-					pass(tt.lasts / 2)
-					if err := l.Extend(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if _, err := reader.TryAcquire(t.Context(), "a"); err == nil || !strings.Contains(message(err), tt.says) {
-					t.Errorf("the node does not ail: %v", err)
-				}
-				f.nodes[2].Delay(50*time.Millisecond, 0)
-				if err := errors.Join(l.Extend(t.Context()), l.Release(t.Context())); err != nil {
-					t.Fatal(err)
-				}
-				r := <-got                   // while the release is on its way to the node, which refuses the reader once more
-				pass(200 * time.Millisecond) // a lease is longer
-				if err := r.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				pass(200 * time.Millisecond)
-				want, _ := f.nodes[0].Size()
-				if keys, _ := f.nodes[2].Size(); keys != want {
-					t.Errorf("the node has %d keys, and the others have %d", keys, want)
-				}
-			})
-		})
-	}
-}
-
-// TestStormOfTries: clients that try for a lock all the time neither overtake the first waiter, nor keep
-// the lock from it for more than some round trips: an attempt by plain commands sets the key before it
-// sees the queue.
-func TestStormOfTries(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFleet(t, 3)
-		ttl := need.Sized(2*time.Second, 10*time.Second, 10*time.Second)
-		opts := &Options{TTL: ttl}
-		if _, err := f.client(opts, 0).TryAcquire(t.Context(), "a"); err != nil { // and does not release it
-			t.Fatal(err)
-		}
-		free := time.Now().Add(ttl)
-		waiter, got := f.client(opts, 0), make(chan time.Time, 1)
-		go func() {
-			if _, err := waiter.Acquire(t.Context(), "a", AutoRenew()); err != nil {
-				t.Error(err)
-			}
-			got <- time.Now()
-		}()
-		pass(time.Until(free))
-		const stopped = 100 * time.Millisecond // it does not notice at once
-		waiter.settings().Clock.(*arena.Host).Stop(stopped)
-		ctx, cancel := context.WithCancel(t.Context())
-		var storm sync.WaitGroup
-		for i := range 30 { // by plain commands the first time, and now and then
-			lk := f.client(opts, 0)
-			storm.Go(func() {
-				pass(time.Duration(i) * 5 * time.Millisecond)
-				for ctx.Err() == nil {
-					if _, err := lk.TryAcquire(ctx, "a"); err == nil {
-						t.Error("a client that came later has the lock")
-						return
-					}
-					pass(time.Millisecond)
-				}
-			})
-		}
-		if late := (<-got).Sub(free); late > stopped+10*time.Millisecond {
-			t.Errorf("the first waiter got the lock %v after it was free", late)
-		}
-		cancel()
-		storm.Wait()
-	})
-}
-
-// TestFastClocksAfterAStep: the nodes' clocks are as fast as the drift allows, and are set. They have no
-// vote for longer than a TTL, and for no longer than that.
-func TestFastClocksAfterAStep(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFleet(t, 3)
-		for _, n := range f.nodes {
-			n.Rate(0.0085)
-		}
-		lk := f.client(&Options{TTL: 200 * time.Millisecond, MaxTTL: 600 * time.Millisecond, Quarantine: 700 * time.Millisecond}, 0)
-		for range 20 {
-			acquired(t, lk, "a").Release(t.Context())
-			pass(20 * time.Millisecond)
-		}
-		for _, n := range f.nodes {
-			n.Step(100 * time.Millisecond)
-		}
-		begin := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		l, err := lk.Acquire(ctx, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(begin); took < 700*time.Millisecond || took > time.Second {
-			t.Errorf("it took %v", took)
-		}
-		l.Release(t.Context())
-	})
-}
-
 // foreignTokens are such as other libraries make.
 var foreignTokens = []string{
 	"5f0c7a1e9b3d4826a1c4e7d2f8b60913",     // node-redlock, redis-py: 32 hexadecimal digits
@@ -896,9 +705,9 @@ var foreignTokens = []string{
 	"",
 }
 
-// TestForeignHolder: a client of another library calls no waiter when it releases; waiters for its
+// TestWaitersOfAForeignLockRetryOften: a client of another library calls no waiter when it releases; waiters for its
 // lock retry more often than at their heartbeats. Its locks may live for an hour, whatever our MaxTTL is.
-func TestForeignHolder(t *testing.T) {
+func TestWaitersOfAForeignLockRetryOften(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, &Options{Hooks: &Hooks{Warning: func(err error) { t.Error(err) }}})

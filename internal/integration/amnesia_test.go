@@ -155,11 +155,11 @@ func contest(t testing.TB, first *redlock.Lock, node string, rivals ...*redlock.
 	return int(refusals.Load())
 }
 
-// TestForgetfulVoter: a lock is held on three nodes of five, and one of the three forgets it. With the
+// TestNodeThatForgotALockHasNoVoteForAnother: a lock is held on three nodes of five, and one of the three forgets it. With the
 // two free nodes that would be a quorum for another holder. The test has ten locks at a time. Each has
 // other nodes, another rest of its life and other rivals: some have known the node before, and some
 // have only just come.
-func TestForgetfulVoter(t *testing.T) {
+func TestNodeThatForgotALockHasNoVoteForAnother(t *testing.T) {
 	leaks.Check(t)
 	for _, tt := range []struct {
 		name   string

@@ -46,11 +46,11 @@ func (h *told) onlyStep(t testing.TB, who, node string, want time.Duration) {
 	}
 }
 
-// TestClockStep: the clock of one of the three nodes that hold a lock is set. If it is set forward by more
+// TestNodeWhoseClockSteppedMakesNoSecondHolder: the clock of one of the three nodes that hold a lock is set. If it is set forward by more
 // than what is left of the lock, the node drops the lock, and two others are free. Rivals that have had
 // replies of the node before find out with its first reply, before that counts: a step that is longer than
 // a round makes their request late, and with a shorter one the node grants.
-func TestClockStep(t *testing.T) {
+func TestNodeWhoseClockSteppedMakesNoSecondHolder(t *testing.T) {
 	leaks.Check(t)
 	const ttl = 3 * time.Second
 	for _, tt := range []struct {

@@ -89,8 +89,8 @@ func TestUnfitServers(t *testing.T) {
 	}
 }
 
-// TestUnwise: a risky setting that is not unsafe is allowed, with a warning.
-func TestUnwise(t *testing.T) {
+// TestRiskySettingIsWarnedOf: a risky setting that is not unsafe is allowed, with a warning.
+func TestRiskySettingIsWarnedOf(t *testing.T) {
 	leaks.Check(t)
 	servers := redistest.Servers(t, 4)
 	ask(t, servers[0], "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")

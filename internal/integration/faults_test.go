@@ -296,10 +296,10 @@ func TestTooManyClients(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestStolenMajority: keys of a held lock are deleted on three of five servers, and in between a
+// TestLockWhoseKeysWereDeletedIsLost: keys of a held lock are deleted on three of five servers, and in between a
 // rival acquires and releases the lock. The holder must not be told that it has held the lock
 // throughout, even if the name is free by then (B4).
-func TestStolenMajority(t *testing.T) {
+func TestLockWhoseKeysWereDeletedIsLost(t *testing.T) {
 	servers, lk := onServers(t, 5, patient())
 	rival := open(t, redistest.Clients(t, servers), patient())
 	l := acquired(t, lk, "a")

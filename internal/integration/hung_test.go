@@ -103,8 +103,8 @@ func TestKilledMajority(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestIdleRestart: all servers were restarted while there was no call. The next call must not fail for it.
-func TestIdleRestart(t *testing.T) {
+// TestCallAfterARestartDoesNotFail: all servers were restarted while there was no call. The next call must not fail for it.
+func TestCallAfterARestartDoesNotFail(t *testing.T) {
 	servers, lk := besideOthers(t, 3, trusting())
 	released(t, acquired(t, lk, "a"))
 	used := time.Now()

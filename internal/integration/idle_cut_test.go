@@ -34,8 +34,8 @@ func TestIdleCut(t *testing.T) {
 		"TLS": func(c net.Conn) net.Conn {
 			near, far := net.Pipe()
 			secured := tls.Server(far, web.TLS)
-			go pass(secured, c)
-			go pass(c, secured)
+			go forward(secured, c)
+			go forward(c, secured)
 			return tls.Client(near, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1", Time: web.Certificate().NotBefore.AddDate(0, 0, 1).UTC}) // a bubble begins in 2000
 		},
 	}
@@ -127,7 +127,7 @@ func TestIdleCut(t *testing.T) {
 	}
 }
 
-func pass(to, from net.Conn) {
+func forward(to, from net.Conn) {
 	_, _ = io.Copy(to, from)
 	_ = to.Close()
 }

@@ -142,10 +142,10 @@ func (g *throng) run(processes, callers, times int, seed uint64) {
 	g.Logf("%d served, the longest wait was %v", g.served, g.longest)
 }
 
-// TestThrong: whatever the callers want, there are never conflicting holders, no later caller
+// TestNobodyConflictsOvertakesOrStarves: whatever the callers want, there are never conflicting holders, no later caller
 // overtakes an earlier one, and all are served, without a deadlock and without a wait for a
 // heartbeat.
-func TestThrong(t *testing.T) {
+func TestNobodyConflictsOvertakesOrStarves(t *testing.T) {
 	for i, tt := range []struct {
 		what    string
 		names   []string

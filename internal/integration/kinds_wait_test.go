@@ -270,10 +270,10 @@ func TestSlotsInTurn(t *testing.T) {
 	})
 }
 
-// TestWaitersGo: the waiters behind one that waits for several names, for a folder, or for an
+// TestWaiterThatGivesUpHoldsUpNobody: the waiters behind one that waits for several names, for a folder, or for an
 // exclusive lock, need not wait for it when it gives up, or its process closes; and when it dies,
 // for at most its lease.
-func TestWaitersGo(t *testing.T) {
+func TestWaiterThatGivesUpHoldsUpNobody(t *testing.T) {
 	need.Full(t)
 	shared, slot := redlock.Shared(), redlock.Slots(3)
 	type want struct {

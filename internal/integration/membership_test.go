@@ -22,10 +22,10 @@ var moves = [][]int{{0, 1, 2}, {0, 1, 2, 3}, {0, 1, 3}, {0, 1, 3, 4}, {0, 1, 3, 
 
 const movingTTL = 10 * time.Second
 
-// TestMembership: while the service goes on, its processes are started again with other lists of nodes, one after
+// TestMembersOutlastOtherListsOfNodes: while the service goes on, its processes are started again with other lists of nodes, one after
 // another. They go by the set's members all the same: there are never two holders, the fences rise, and no
 // call waits for longer than a lock takes to expire.
-func TestMembership(t *testing.T) {
+func TestMembersOutlastOtherListsOfNodes(t *testing.T) {
 	need.Full(t)
 	synctest.Test(t, func(t *testing.T) {
 		leaks.Check(t)

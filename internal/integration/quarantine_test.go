@@ -56,9 +56,9 @@ func TestQuarantineOff(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestColdStart: brand-new nodes have no votes. The error says why, for how long and what to do; a
+// TestNewNodesHaveNoVotesForAQuarantine: brand-new nodes have no votes. The error says why, for how long and what to do; a
 // call that waits gets the lock, and a later one need not wait.
-func TestColdStart(t *testing.T) {
+func TestNewNodesHaveNoVotesForAQuarantine(t *testing.T) {
 	t.Parallel()
 	servers := redistest.NewServers(t, 3)
 	opts := brief(1500 * time.Millisecond)
@@ -126,10 +126,10 @@ func TestColdStart(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestRollingRestart: all five nodes are restarted without their data, one after another, each when
+// TestRenewedLockOutlivesARollingRestart: all five nodes are restarted without their data, one after another, each when
 // the last one has a vote again. A holder that renews its lock keeps it, and gets it back on all
 // nodes; no other client gets it.
-func TestRollingRestart(t *testing.T) {
+func TestRenewedLockOutlivesARollingRestart(t *testing.T) {
 	const ttl = 2 * time.Second // on a busy machine a renewal has taken a second
 	servers, lk := besideOthers(t, 5, brief(ttl))
 	rivals := open(t, redistest.Clients(t, servers), brief(ttl))

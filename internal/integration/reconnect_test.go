@@ -12,9 +12,9 @@ import (
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
-// TestRestartJustNow: all servers were restarted a moment ago. The first call finds that out, for
+// TestCallRightAfterARestartDoesNotFail: all servers were restarted a moment ago. The first call finds that out, for
 // the connections still looked intact; soon afterwards locks can be acquired again.
-func TestRestartJustNow(t *testing.T) {
+func TestCallRightAfterARestartDoesNotFail(t *testing.T) {
 	servers, lk := onServers(t, 3, trusting())
 	for range 5 {
 		for _, s := range servers {

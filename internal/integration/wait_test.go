@@ -128,8 +128,8 @@ func TestServedInOrder(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsKilled: subscriptions are killed again and again, while locks change hands.
-func TestSubscriptionsKilled(t *testing.T) {
+// TestKilledSubscriptionsCostNoTurn: subscriptions are killed again and again, while locks change hands.
+func TestKilledSubscriptionsCostNoTurn(t *testing.T) {
 	leaks.Check(t)
 	servers := redistest.Servers(t, 5)
 	q := lineUp(t, servers, nil, 6)
@@ -172,9 +172,9 @@ func TestPublishForbidden(t *testing.T) {
 	}
 }
 
-// TestQueueLost: the servers lose the queue, by FLUSHALL or in a restart. A waiter is in it again
+// TestLostQueueIsJoinedAgainAtTheSamePlace: the servers lose the queue, by FLUSHALL or in a restart. A waiter is in it again
 // with the next heartbeat, at the same place.
-func TestQueueLost(t *testing.T) {
+func TestLostQueueIsJoinedAgainAtTheSamePlace(t *testing.T) {
 	t.Parallel()
 	servers := redistest.Servers(t, 5)
 	q := lineUp(t, servers, &redlock.Options{Quarantine: -1}, 4)
@@ -193,9 +193,9 @@ func TestQueueLost(t *testing.T) {
 	}
 }
 
-// TestHeadIsStopped: the first waiter in the queue does not answer any more (here: its links are
+// TestStoppedHeadHoldsUpOthersForItsLease: the first waiter in the queue does not answer any more (here: its links are
 // cut). The waiters behind it wait until its lease ends, and no longer.
-func TestHeadIsStopped(t *testing.T) {
+func TestStoppedHeadHoldsUpOthersForItsLease(t *testing.T) {
 	t.Parallel()
 	servers := redistest.Servers(t, 5)
 	opts := &redlock.Options{TTL: 5 * time.Second}

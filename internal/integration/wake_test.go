@@ -40,9 +40,9 @@ func (h *waitingRoom) waits(ctx context.Context, opts redlock.Options, options .
 	return got
 }
 
-// TestCalled: a release calls the next waiter, which has the lock two round trips after the release
+// TestReleaseCallsTheNextWaiter: a release calls the next waiter, which has the lock two round trips after the release
 // began, with its next attempt, and for a whole TTL. No other waiter makes an attempt.
-func TestCalled(t *testing.T) {
+func TestReleaseCallsTheNextWaiter(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts    redlock.Options
 		options []redlock.AcquireOption
@@ -121,9 +121,9 @@ func TestNobodyGetsBetween(t *testing.T) {
 	})
 }
 
-// TestCalledAndGone: a waiter that was called and has ended, or was cut off, costs the one behind it
+// TestCalledWaiterThatIsGoneCostsItsLease: a waiter that was called and has ended, or was cut off, costs the one behind it
 // no more than its lease.
-func TestCalledAndGone(t *testing.T) {
+func TestCalledWaiterThatIsGoneCostsItsLease(t *testing.T) {
 	need.Full(t)
 	inWaitingRoom(t, func(h *waitingRoom) {
 		before := acquired(h.T, h.locker(), "a")
@@ -148,9 +148,9 @@ func TestCalledAndGone(t *testing.T) {
 	})
 }
 
-// TestCalledBriefly: MaxHold is a limit for a lock that was waited for as well, also if it is shorter
+// TestMaxHoldBoundsALockThatWasWaitedFor: MaxHold is a limit for a lock that was waited for as well, also if it is shorter
 // than a trip.
-func TestCalledBriefly(t *testing.T) {
+func TestMaxHoldBoundsALockThatWasWaitedFor(t *testing.T) {
 	need.Full(t)
 	for _, hold := range []time.Duration{time.Second, 500 * time.Microsecond} {
 		t.Run(hold.String(), func(t *testing.T) {

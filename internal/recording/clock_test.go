@@ -6,6 +6,7 @@ import (
 	"time"
 )
 
+// TestClockSetBack: the times of a record never go back, though the computer's clock was set back.
 func TestClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(clock)

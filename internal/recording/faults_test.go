@@ -47,8 +47,8 @@ func (d *desk) lines(is func(*recording.Line) bool) (all []*recording.Line) {
 	return all
 }
 
-// TestQuiet: a node of which no lock changes goes on telling.
-func TestQuiet(t *testing.T) {
+// TestQuietNodeGoesOnTelling: a node of which no lock changes goes on telling.
+func TestQuietNodeGoesOnTelling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 1)
 		telling(t, nodes)
@@ -63,8 +63,8 @@ func TestQuiet(t *testing.T) {
 	})
 }
 
-// TestAlive: a record in which nothing changes says until when that was so, also if its recorder is killed then.
-func TestAlive(t *testing.T) {
+// TestUnchangedRecordSaysUntilWhen: a record in which nothing changes says until when that was so, also if its recorder is killed then.
+func TestUnchangedRecordSaysUntilWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		telling(t, nodes)
@@ -101,8 +101,8 @@ func TestAlive(t *testing.T) {
 	})
 }
 
-// TestForgetsFirst: what a node has had since it was emptied is not forgotten, though that it was emptied is noticed later.
-func TestForgetsFirst(t *testing.T) {
+// TestLocksSinceANodeWasEmptiedAreKept: what a node has had since it was emptied is not forgotten, though that it was emptied is noticed later.
+func TestLocksSinceANodeWasEmptiedAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		telling(t, nodes)
@@ -130,8 +130,8 @@ func TestForgetsFirst(t *testing.T) {
 	})
 }
 
-// TestTold: what a node has told of is not lost when it cannot be read for a while.
-func TestTold(t *testing.T) {
+// TestWhatANodeToldIsNotLost: what a node has told of is not lost when it cannot be read for a while.
+func TestWhatANodeToldIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := memredis.NewNode(0)
 		defer node.Close()
@@ -168,8 +168,8 @@ func TestTold(t *testing.T) {
 	})
 }
 
-// TestContinuesFull: a record that goes on in a new file says that it was interrupted.
-func TestContinuesFull(t *testing.T) {
+// TestNewFileSaysThatItWasInterrupted: a record that goes on in a new file says that it was interrupted.
+func TestNewFileSaysThatItWasInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, redistest.NewBubble(t, 3).Clients())
 		lk := d.locker("web")
@@ -196,8 +196,8 @@ func TestContinuesFull(t *testing.T) {
 	})
 }
 
-// TestBigValue: a value of another program that could be a token, and is far too long for one, is none.
-func TestBigValue(t *testing.T) {
+// TestLongValueIsNoToken: a value of another program that could be a token, and is far too long for one, is none.
+func TestLongValueIsNoToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, redistest.NewBubble(t, 1).Clients())
 		d.clients[0].Set(t.Context(), "page", strings.Repeat("x", 1<<20), time.Minute)
@@ -210,8 +210,8 @@ func TestBigValue(t *testing.T) {
 	})
 }
 
-// TestOddNames: a name may have any bytes.
-func TestOddNames(t *testing.T) {
+// TestNamesMayHaveAnyBytes: a name may have any bytes.
+func TestNamesMayHaveAnyBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, redistest.NewBubble(t, 1).Clients())
 		names := []string{"a\xff", "a\xfe", "a\ufffd", "a\n\x1b[2J", `a"\`}
@@ -227,8 +227,8 @@ func TestOddNames(t *testing.T) {
 	})
 }
 
-// TestSilent: a node that hangs is not known to be silent until it has had its time.
-func TestSilent(t *testing.T) {
+// TestHungNodeHasItsTimeBeforeItIsSilent: a node that hangs is not known to be silent until it has had its time.
+func TestHungNodeHasItsTimeBeforeItIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		d := newDesk(t, nodes.Clients())

@@ -32,8 +32,8 @@ func has(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestCut: a record goes on, wherever its recorder was killed, or the disk was full.
-func TestCut(t *testing.T) {
+// TestCutRecordGoesOn: a record goes on, wherever its recorder was killed, or the disk was full.
+func TestCutRecordGoesOn(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "",
 		"{":                                "",
@@ -65,8 +65,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestOne: no other recorder writes to a record, and no other file is replaced by one.
-func TestOne(t *testing.T) {
+// TestRecordHasOneRecorder: no other recorder writes to a record, and no other file is replaced by one.
+func TestRecordHasOneRecorder(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "record")
 	file, err := recording.Create(name, 1<<20)
 	if err != nil {
@@ -102,8 +102,8 @@ func TestOne(t *testing.T) {
 	}
 }
 
-// TestReadWhileNext: a record is read whole, though a new file begins meanwhile.
-func TestReadWhileNext(t *testing.T) {
+// TestRecordIsReadWholeThoughAFileBegins: a record is read whole, though a new file begins meanwhile.
+func TestRecordIsReadWholeThoughAFileBegins(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "record")
 	put(t, recording.Earlier(name), setLine+`{"node":"first"}`+"\n")
 	put(t, name, setLine+`{"node":"second"}`+"\n")
@@ -124,8 +124,8 @@ func TestReadWhileNext(t *testing.T) {
 	}
 }
 
-// TestLost: a record that was deleted, replaced or cut begins anew, with all that is known.
-func TestLost(t *testing.T) {
+// TestLostRecordBeginsAnew: a record that was deleted, replaced or cut begins anew, with all that is known.
+func TestLostRecordBeginsAnew(t *testing.T) {
 	for _, c := range []struct {
 		about string
 		lose  func(name string) error
@@ -159,8 +159,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestMode: a user that may read the file of an earlier record may not read the tokens that follow.
-func TestMode(t *testing.T) {
+// TestTokensAreHiddenFromReadersOfAnEarlierFile: a user that may read the file of an earlier record may not read the tokens that follow.
+func TestTokensAreHiddenFromReadersOfAnEarlierFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "record")
 	if err := os.WriteFile(name, nil, 0o666); err != nil {
 		t.Fatal(err)
@@ -175,8 +175,8 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// TestEmpty: a file in which nothing was recorded is no record of nothing.
-func TestEmpty(t *testing.T) {
+// TestFileWithoutEventsIsNoRecord: a file in which nothing was recorded is no record of nothing.
+func TestFileWithoutEventsIsNoRecord(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "record")
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
 		t.Fatal(err)

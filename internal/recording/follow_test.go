@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestUnread: what a node tells of, and cannot be read, takes no memory without a bound.
-func TestUnread(t *testing.T) {
+// TestUnreadNewsAreBounded: what a node tells of, and cannot be read, takes no memory without a bound.
+func TestUnreadNewsAreBounded(t *testing.T) {
 	r := New(nil, "", Every)
 	f := newFollower(r, Node{Name: "n", Options: &redis.Options{}})
 	defer f.client.Close()

@@ -130,8 +130,8 @@ func (d *desk) tells(name, want string) {
 	}
 }
 
-// TestLooks: nodes that tell of no changes are looked at, and what lasts is seen.
-func TestLooks(t *testing.T) {
+// TestNodesThatTellNothingAreLookedAt: nodes that tell of no changes are looked at, and what lasts is seen.
+func TestNodesThatTellNothingAreLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		d := newDesk(t, nodes.Clients())
@@ -195,8 +195,8 @@ func TestLooks(t *testing.T) {
 	})
 }
 
-// TestForgets: a node that is emptied is noticed, though it tells of nothing.
-func TestForgets(t *testing.T) {
+// TestEmptiedNodeIsNoticed: a node that is emptied is noticed, though it tells of nothing.
+func TestEmptiedNodeIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		d := newDesk(t, nodes.Clients())
@@ -221,8 +221,8 @@ func TestForgets(t *testing.T) {
 	})
 }
 
-// TestFull: a record keeps its bound, and what there was when it began anew.
-func TestFull(t *testing.T) {
+// TestRecordKeepsItsBound: a record keeps its bound, and what there was when it began anew.
+func TestRecordKeepsItsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, redistest.NewBubble(t, 3).Clients())
 		lk := d.locker("web")
@@ -267,8 +267,8 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// TestTooFull: the locks do not fit.
-func TestTooFull(t *testing.T) {
+// TestRecordIsTooSmallForTheLocks: the locks do not fit.
+func TestRecordIsTooSmallForTheLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, redistest.NewBubble(t, 3).Clients())
 		lk := d.locker("web")
@@ -289,8 +289,8 @@ func TestTooFull(t *testing.T) {
 	})
 }
 
-// TestContinues: a recorder goes on with the record of one that was killed.
-func TestContinues(t *testing.T) {
+// TestRecorderGoesOnWithARecord: a recorder goes on with the record of one that was killed.
+func TestRecorderGoesOnWithARecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, redistest.NewBubble(t, 3).Clients())
 		lk := d.locker("web")
@@ -322,7 +322,8 @@ func TestContinues(t *testing.T) {
 	})
 }
 
-func TestNoRecord(t *testing.T) {
+// TestOtherFilesStayAsTheyAre: a file that is no record is not continued, and not written to.
+func TestOtherFilesStayAsTheyAre(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "notes")
 	if err := os.WriteFile(name, []byte("buy milk\n"), 0o600); err != nil {
 		t.Fatal(err)

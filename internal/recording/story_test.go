@@ -69,7 +69,8 @@ const (
 	db  = "22.@mwxh1y8f@@db"
 )
 
-func TestEnds(t *testing.T) {
+// TestStorySaysHowALockEnded: released, run out, deleted or evicted, by what the nodes told and what was left of its TTL.
+func TestStorySaysHowALockEnded(t *testing.T) {
 	set, del := recording.Line{By: []string{"set"}}, recording.Line{By: []string{"del"}, Ended: []recording.Ended{{Token: web, Left: 9000}}}
 	after := func(left int64, by ...string) recording.Line {
 		return recording.Line{By: by, Ended: []recording.Ended{{Token: web, Left: left}}}
@@ -145,7 +146,9 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-func TestFences(t *testing.T) {
+// TestStoryNamesFencesThatDidNotRise: a fence that is not above that of the lock before is counted as wrong, unless
+// it may have been raised later.
+func TestStoryNamesFencesThatDidNotRise(t *testing.T) {
 	lock := func(s *scribe, from, to time.Duration, token string, fence, later int64) {
 		s.has(from, "abc", token, recording.Line{By: []string{"set"}, Fence: fence})
 		s.has(from+10, "abc", token, recording.Line{Fence: later})
@@ -176,8 +179,8 @@ func TestFences(t *testing.T) {
 	}
 }
 
-// TestHeardBefore: what a node told of before a file began, and was read only then, is judged by the set of the file.
-func TestHeardBefore(t *testing.T) {
+// TestNewsFromBeforeAreJudgedByTheFilesSet: what a node told of before a file began, and was read only then, is judged by the set of the file.
+func TestNewsFromBeforeAreJudgedByTheFilesSet(t *testing.T) {
 	s := write(t)
 	s.has(-5, "abc", web, recording.Line{By: []string{"set"}}).has(-3, "abc", "", recording.Line{By: []string{"del"}})
 	s.has(500, "a", db, recording.Line{By: []string{"set"}, First: dawn.Add(-time.Second)})
@@ -186,8 +189,8 @@ func TestHeardBefore(t *testing.T) {
 	}
 }
 
-// TestSetBack: a record that goes on after the clock was set back is told in the order in which it was written.
-func TestSetBack(t *testing.T) {
+// TestStoryHasTheOrderOfWriting: a record that goes on after the clock was set back is told in the order in which it was written.
+func TestStoryHasTheOrderOfWriting(t *testing.T) {
 	s := write(t)
 	s.has(5000, "abc", web, recording.Line{By: []string{"set"}}).has(6000, "abc", "", recording.Line{By: []string{"del"}})
 	s.add(2000, recording.Line{Set: &recording.Set{Nodes: []string{"a", "b", "c"}, Quorum: 2}})
@@ -197,9 +200,9 @@ func TestSetBack(t *testing.T) {
 	}
 }
 
-// TestWaits: a wait ends when the nodes that knew of it show that they do not any more. If they were emptied, or not seen,
+// TestWaitEndsWhenItsNodesShowIt: a wait ends when the nodes that knew of it show that they do not any more. If they were emptied, or not seen,
 // meanwhile, it goes on.
-func TestWaits(t *testing.T) {
+func TestWaitEndsWhenItsNodesShowIt(t *testing.T) {
 	waits := recording.Line{By: []string{"set"}, Waiting: []recording.Waiter{{Waiter: "w", Owner: "cron", Since: dawn.Add(time.Second)}}}
 	silent := func(s *scribe, at time.Duration) {
 		for _, n := range []string{"a", "b", "c"} {
@@ -238,8 +241,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestLeaves: what a node had counts no longer when it leaves the set.
-func TestLeaves(t *testing.T) {
+// TestNodeThatLeftCountsNoLonger: what a node had counts no longer when it leaves the set.
+func TestNodeThatLeftCountsNoLonger(t *testing.T) {
 	s := write(t)
 	waits := recording.Line{By: []string{"set"}, Waiting: []recording.Waiter{{Waiter: "w", Owner: "cron", Since: dawn.Add(time.Second)}}}
 	s.has(1000, "abc", web, waits)
@@ -253,8 +256,8 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// TestGap: of an instant at which nothing was recorded nothing is known.
-func TestGap(t *testing.T) {
+// TestNothingIsKnownOfAGap: of an instant at which nothing was recorded nothing is known.
+func TestNothingIsKnownOfAGap(t *testing.T) {
 	s := write(t).has(1000, "abc", web, recording.Line{By: []string{"set"}})
 	s.add(2000, recording.Line{End: true})
 	s.add(60_000, recording.Line{Set: &recording.Set{Nodes: []string{"a", "b", "c"}, Quorum: 2}})

@@ -19,7 +19,7 @@ type module struct {
 
 // longest has the packages whose tests take longest, which begin first: what begins last and takes a minute
 // would end alone.
-var longest = []string{"/bench", "/internal/integration", "quorumlock/redlock", "/cmd/redlock", "/chaos", "/internal/repotest", "/internal/testbed/redistest", "/internal/recording"}
+var longest = []string{"/bench", "/internal/integration", "quorumlock/redlock", "/cmd/redlock", "/chaos", "/internal/repotest", "/internal/testbed/model", "/internal/listing", "/internal/recording"}
 
 // listModules finds the modules of the tree in which it runs, the root's first, and their packages with
 // tests whose path does not match except. left has the modules that need a newer Go.

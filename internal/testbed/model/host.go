@@ -64,9 +64,10 @@ type Host struct {
 
 	mu             sync.Mutex // protects what follows
 	tokens, drawn  int
-	skew           time.Duration
-	stopped        time.Time // it stands still until then
-	suspended      time.Time // since when its timers stood still, too
+	skew           time.Duration // of the wall clock alone
+	gained         time.Duration // by both clocks
+	stopped        time.Time     // it stands still until then
+	suspended      time.Time     // since when its timers stood still, too
 	suspendedUntil time.Time
 	before         time.Duration // for how long it was suspended before that
 	dead           bool
@@ -96,7 +97,7 @@ func (h *Host) Now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	return reading(now.Add(h.skew), now.Add(-h.slept(now)))
+	return reading(now.Add(h.skew+h.gained), now.Add(h.gained-h.slept(now)))
 }
 
 // slept is for how long the machine has been suspended. Under the mutex.
@@ -111,7 +112,7 @@ func (h *Host) slept(now time.Time) time.Duration {
 func (h *Host) Real(t time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return t.Round(0).Add(-h.skew)
+	return t.Round(0).Add(-h.skew - h.gained)
 }
 
 // both is a Time with a monotonic reading, as those of a synctest bubble have none.
@@ -219,6 +220,13 @@ func (h *Host) Skew(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.skew += d
+}
+
+// Gain has both of the process's clocks forward by d, as those of a host that run fast; negative: slow.
+func (h *Host) Gain(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gained += d
 }
 
 // Far has each message of the process to a node take so much longer, and those of no other process.

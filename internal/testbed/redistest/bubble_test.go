@@ -34,6 +34,7 @@ func bubble(t *testing.T, n int, f func(t *testing.T, b *Bubble, c *redis.Client
 	})
 }
 
+// TestBubbleExpiry: a key lives for its TTL of virtual time, on the node where it was set.
 func TestBubbleExpiry(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, b *Bubble, c *redis.Client) {
 		if err := c.Set(t.Context(), "k", "v", time.Hour).Err(); err != nil {
@@ -53,6 +54,8 @@ func TestBubbleExpiry(t *testing.T) {
 	})
 }
 
+// TestBubbleKillAndRestart: a killed node refuses connections; restarted, it is another process, with its data or
+// without.
 func TestBubbleKillAndRestart(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, b *Bubble, c *redis.Client) {
 		ctx := t.Context()
@@ -99,6 +102,8 @@ func TestBubbleIdleConnection(t *testing.T) {
 	})
 }
 
+// TestBubbleHang: a node that hangs carries nothing out and answers nothing, and carries all of it out when it goes
+// on.
 func TestBubbleHang(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, b *Bubble, c *redis.Client) {
 		b.Hang(0)
@@ -127,6 +132,7 @@ func TestBubbleHang(t *testing.T) {
 	})
 }
 
+// TestBubbleKillWhileHung: what a node had not read when it was killed is lost.
 func TestBubbleKillWhileHung(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, b *Bubble, c *redis.Client) {
 		b.Hang(0)
@@ -150,6 +156,7 @@ func TestBubbleKillWhileHung(t *testing.T) {
 	})
 }
 
+// TestBubbleDelay: a delay on the path is the time that a command takes, and that a connection takes.
 func TestBubbleDelay(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, b *Bubble, c *redis.Client) {
 		b.Path(0).SetDelay(30 * time.Millisecond)
@@ -172,6 +179,8 @@ func TestBubbleDelay(t *testing.T) {
 	})
 }
 
+// TestBubbleCut: without replies a command is carried out and times out; a cut path connects to nothing until its
+// context ends.
 func TestBubbleCut(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, b *Bubble, c *redis.Client) {
 		b.Path(0).CutReplies()
@@ -224,6 +233,7 @@ func TestBubbleLostReply(t *testing.T) {
 	})
 }
 
+// TestBubblePubSub: a message takes the delay of the path, and go-redis subscribes again after a restart.
 func TestBubblePubSub(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, b *Bubble, c *redis.Client) {
 		sub := c.Subscribe(t.Context(), "ch")
@@ -305,6 +315,7 @@ func TestPipeErrors(t *testing.T) {
 	})
 }
 
+// TestBubbleInfo: each node has a run_id of its own, unless it is overridden, and an uptime in virtual time.
 func TestBubbleInfo(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, b *Bubble, c *redis.Client) {
 		if len(b.Clients()) != b.Len() {

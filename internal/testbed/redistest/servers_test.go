@@ -12,6 +12,8 @@ import (
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
+// TestServers: the servers run, can vote at once, and end with the test; Keys tells a server without keys from one
+// that cannot be asked.
 func TestServers(t *testing.T) {
 	leaks.Check(t)
 	servers := Servers(t, 3)
@@ -79,6 +81,7 @@ func (p *probe) run(f func()) {
 	f()
 }
 
+// TestServersWithoutRedis: by the environment a test is skipped, or fails, where there is no redis-server.
 func TestServersWithoutRedis(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv(need.UseLong, "")
@@ -103,6 +106,7 @@ func TestServersWithoutRedis(t *testing.T) {
 	}
 }
 
+// TestServersThatDoNotStart: a server that does not start fails the test.
 func TestServersThatDoNotStart(t *testing.T) {
 	Servers(t, 0) // skips
 	p := &probe{}

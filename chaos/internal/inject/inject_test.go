@@ -1,0 +1,114 @@
+package inject_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/inject"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// did has what a fault does to a host and to the network before it.
+type did []string
+
+func (d *did) Kill()                 { *d = append(*d, "kill") }
+func (d *did) Step(by time.Duration) { *d = append(*d, "step "+by.String()) }
+func (d *did) Cut()                  { *d = append(*d, "cut") }
+func (d *did) CutRequests()          { *d = append(*d, "cut requests") }
+func (d *did) CutReplies()           { *d = append(*d, "cut replies") }
+func (d *did) Heal()                 { *d = append(*d, "heal") }
+func (d *did) HealByReset()          { *d = append(*d, "reset") }
+
+func (d *did) Restart(keepData bool) {
+	if keepData {
+		*d = append(*d, "restart")
+	} else {
+		*d = append(*d, "restart empty")
+	}
+}
+
+// TestFaultsOfHostAndLink: what a fault does when it begins and when it is over. A clock that was set is set right again, and
+// Cut and Power leave each other's faults alone.
+func TestFaultsOfHostAndLink(t *testing.T) {
+	for _, tt := range []struct {
+		kind        history.FaultKind
+		begin, end  string
+		power, link bool
+	}{
+		{history.Kill, "kill", "restart", true, false},
+		{history.KillEmpty, "kill", "restart empty", true, false},
+		{history.Clock, "step 5s", "step -5s", true, false},
+		{history.Boot, "kill, step 5s, restart empty", "step -5s", true, false},
+		{history.Cut, "cut", "heal", false, true},
+		{history.CutRequests, "cut requests", "heal", false, true},
+		{history.CutReplies, "cut replies", "heal", false, true},
+		{history.Part, "cut", "reset", false, true},
+		{history.Flush, "", "", false, false},
+	} {
+		f := history.Fault{Kind: tt.kind, By: 5 * time.Second}
+		for begin, want := range map[bool]string{true: tt.begin, false: tt.end} {
+			d := new(did)
+			power, link := inject.Power(d, f, begin), inject.Cut(d, f, begin)
+			if got := strings.Join(*d, ", "); got != want || power != tt.power || link != tt.link {
+				t.Errorf("%s, begins %v: %q, of the host %v, of the link %v; want %q", tt.kind, begin, got, power, link, want)
+			}
+		}
+	}
+	if inject.During(true, time.Second) != time.Second || inject.During(false, time.Second) != 0 {
+		t.Error("During is not d while the fault lasts, and 0 afterwards")
+	}
+}
+
+// TestMisledIsSomethingElse: whichever text is drawn, it is not what the node keeps, and all kinds of texts are drawn. A node
+// that keeps nothing is told nothing.
+func TestMisledIsSomethingElse(t *testing.T) {
+	nodes := []string{"node0", "node1", "node2"}
+	kept := wire.Told{Self: "node0", Description: &wire.Description{Set: "s", Epoch: 3, Members: nodes, MaxTTL: 10_000}}
+	damaged, later, others := 0, 0, 0
+	for which := range 600 {
+		text := inject.Misled(kept, nodes, which)
+		told := wire.ParseTold(text)
+		switch {
+		case text == kept.String() && which%6 != 4: // of the kind that has another member's data, one is its own
+			t.Errorf("%d: it is what the node keeps", which)
+		case told.Damage != nil:
+			damaged++
+		case told.Self != "node0" || told.Set != "s":
+			others++
+		case told.Epoch > 3:
+			later++
+		}
+		if again := inject.Misled(kept, nodes, which); again != text {
+			t.Errorf("%d: two texts", which)
+		}
+	}
+	if damaged == 0 || later == 0 || others == 0 {
+		t.Errorf("%d are damaged, %d of a later epoch, %d of others", damaged, later, others)
+	}
+	if text := inject.Misled(wire.Told{}, nodes, 1); text != "" {
+		t.Errorf("a node that keeps nothing is told %q", text)
+	}
+}
+
+// TestSnapshotIsOfTheBeginningOrOfAnotherSet: of the same members, so that nobody can tell it by them.
+func TestSnapshotIsOfTheBeginningOrOfAnotherSet(t *testing.T) {
+	d := &wire.Description{Set: "s", Epoch: 3, Members: []string{"node0", "node1"}, MaxTTL: 10_000}
+	kept, first := wire.Told{Self: "node0", Description: d}, wire.Told{Self: "node0", Description: &wire.Description{Set: "f", Epoch: 1, Members: []string{"node0"}, MaxTTL: 10_000}}
+	for which := range 20 {
+		text := inject.Snapshot(kept, first, which)
+		told := wire.ParseTold(text)
+		if which%2 == 0 {
+			if text != first.String() {
+				t.Errorf("%d: it is not the first one: %q", which, text)
+			}
+		} else if told.Description == nil || told.Set == "s" || !slices.Equal(told.Members, d.Members) || told.Epoch < d.Epoch {
+			t.Errorf("%d: it is %q", which, text)
+		}
+	}
+	if text := inject.Snapshot(wire.Told{}, first, 1); text != first.String() {
+		t.Errorf("a node that keeps nothing is restored to %q", text)
+	}
+}

@@ -1,0 +1,10 @@
+package listing_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
