@@ -408,19 +408,18 @@ type opTrace struct {
 // If the operation is for a lock that is held (l), Start is queued like all callbacks: the caller may have to
 // extend or release the lock in time. Otherwise Start is called here, on the caller's own goroutine, where it
 // delays this call alone. The caller of begins has entered nothing, so that Close does not wait for Start.
-func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
-	told := lk.settings().told
-	trace := told.hooks.Trace
-	if trace == nil || told.queue.Full() {
+func (c *callbacks) begins(ctx context.Context, clock Clock, op, name string, l *Lock) *opTrace {
+	trace := c.hooks.Trace
+	if trace == nil || c.queue.Full() {
 		return nil
 	}
-	t := &opTrace{told: told, trace: trace, clock: lk.settings().Clock, begun: lk.now(), ctx: ctx, op: redlocktrace.Operation{Op: op, Name: name}}
+	t := &opTrace{told: c, trace: trace, clock: clock, begun: clock.Now(), ctx: ctx, op: redlocktrace.Operation{Op: op, Name: name}}
 	began := t.at(t.begun)
 	switch {
 	case l != nil:
 		t.op.Lock, began.Lock = l, l
 		if trace.Start != nil {
-			told.queue.Add(aside.Final, "Trace.Start", func() { t.ctx = trace.Start(ctx, began) })
+			c.queue.Add(aside.Final, "Trace.Start", func() { t.ctx = trace.Start(ctx, began) })
 		}
 	case trace.Start != nil:
 		t.ctx = trace.Start(ctx, began)
@@ -497,22 +496,4 @@ func (t *opTrace) at(now time.Time) redlocktrace.Operation {
 		op.Waited = elapsed(t.waits, now)
 	}
 	return op
-}
-
-// answer tells what a node said in a round of the operation. It comes from the node's
-// lane: after the end, perhaps, and at the same time as others.
-func (t *opTrace) answer(r *round, n *lane.Lane, a *wire.Reply, late bool) {
-	if t == nil || t.trace.Node == nil {
-		return
-	}
-	now := t.clock.Now()
-	reply := redlocktrace.Reply{
-		Step: r.op.String(), Name: r.lock.name, Node: n.Name, Outcome: a.Status.String(),
-		At: now, Elapsed: elapsed(r.sent, now), Late: late,
-	}
-	if a.Status != wire.Granted {
-		why := nodeError(reply.Node, a, reply.Elapsed)
-		reply.Err = &why
-	}
-	t.told.queue.Add(aside.Detail, "Trace.Node", func() { t.trace.Node(t.ctx, reply) })
 }

@@ -1,6 +1,8 @@
 package redlock
 
-import "cmp"
+import (
+	"cmp"
+)
 
 // A say is what one node's answer means to the ballot.
 type say uint8

@@ -74,6 +74,7 @@
 package redlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -238,3 +239,9 @@ func countOpened(warn func(error)) {
 }
 
 func countClosed() { openLockers.Add(-1) }
+
+// begins tells the trace that an operation begins (callbacks.begins).
+func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
+	o := lk.settings()
+	return o.told.begins(ctx, o.Clock, op, name, l)
+}

@@ -9,11 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/aside"
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/quorumlock/redlock/redlocktrace"
 )
 
 // A round puts one step of one lock to all nodes and ends the moment its ballot
@@ -531,4 +533,22 @@ func (l *Lock) dropLate(n *lane.Lane) {
 // giveBack releases the lock at one node. Nobody waits for the answer.
 func (l *Lock) giveBack(n *lane.Lane, now time.Time) {
 	n.Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, now)
+}
+
+// answer tells what a node said in a round of the operation. It comes from the node's
+// lane: after the end, perhaps, and at the same time as others.
+func (t *opTrace) answer(r *round, n *lane.Lane, a *wire.Reply, late bool) {
+	if t == nil || t.trace.Node == nil {
+		return
+	}
+	now := t.clock.Now()
+	reply := redlocktrace.Reply{
+		Step: r.op.String(), Name: r.lock.name, Node: n.Name, Outcome: a.Status.String(),
+		At: now, Elapsed: elapsed(r.sent, now), Late: late,
+	}
+	if a.Status != wire.Granted {
+		why := nodeError(reply.Node, a, reply.Elapsed)
+		reply.Err = &why
+	}
+	t.told.queue.Add(aside.Detail, "Trace.Node", func() { t.trace.Node(t.ctx, reply) })
 }

@@ -34,7 +34,7 @@ type edit struct{ file, old, new string }
 
 var mutants = []mutant{
 	{"no drift", []edit{
-		{"options.go", "return ttl/100 + 2*time.Millisecond", "return 0"},
+		{"clock.go", "return ttl/100 + 2*time.Millisecond", "return 0"},
 	}, "model", "calm", 200},
 	{"no second look at the clock", []edit{
 		{"acquire.go", "case validFor(r.sent, now, c.ttl, c.lk", "case validFor(r.sent, r.sent, c.ttl, c.lk"},
@@ -398,8 +398,8 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "rival operators", 3000},
 	{"a lock has places for eight nodes more than it began with", []edit{
 		{"internal/lane/request.go", "c.places = make(Places, max(n, 1))", "c.places = make(Places, n+8)"},
-		{"internal/lane/places.go", "(before == nil || before.ended.Load()) &&", "before == nil &&"},
-		{"internal/lane/places.go", "	for last := &ps[len(ps)-1]; !last.next.CompareAndSwap(nil, p); {\n\t\tlast = last.next.Load()\n\t}\n", ""},
+		{"internal/lane/request.go", "(before == nil || before.ended.Load()) &&", "before == nil &&"},
+		{"internal/lane/request.go", "	for last := &ps[len(ps)-1]; !last.next.CompareAndSwap(nil, p); {\n\t\tlast = last.next.Load()\n\t}\n", ""},
 	}, "model", "rooms of lanes", 200},
 	{"a program that is refused hears of no change", []edit{
 		{"internal/vote/answers.go", "again = again || refused && m.Marked() &&", "again = again || false && m.Marked() &&"},

@@ -56,3 +56,28 @@ type Session interface {
 	// Joined takes in what the node said when it was joined, at some moment after sent.
 	Joined(mark wire.Mark, sent time.Time)
 }
+
+// A Node decides what the replies of a lane's node are worth. The lane's writer calls Bind and its reader Judge; Down and Up
+// are called in turn, by either of them.
+type Node interface {
+	// Refuses says why a request need not be sent; nil: it is to be sent. If the reason may be old, the node is to be joined
+	// again. It is called under the lane's mutex.
+	Refuses(q *Request, now time.Time) (why error, old bool)
+
+	// Bind completes the requests of a batch that is about to leave, and gives what is known of the node at that time.
+	Bind(batch []*Request, now time.Time) Before
+
+	// Judge changes the replies of a batch that left at sent to what they are worth, before they are delivered.
+	Judge(batch []*Request, sent time.Time, before Before)
+
+	Down(why *Failure)     // nothing is sent to the node
+	Up(down time.Duration) // it can be reached again
+}
+
+// A Before is what was known of a node when a batch left. A lane only carries it from Bind to Judge.
+type Before struct {
+	Mark string        // its marker
+	Kept wire.Told     // what it keeps
+	Rest time.Duration // for how long it has no vote
+	Off  time.Duration // by how much its clock is off; 0: by no more than it may be
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,4 +123,13 @@ func (c *credentials) end() {
 	if first && cancel != nil {
 		_ = cancel()
 	}
+}
+
+// expiry is when a connection is to be replaced that was made just now: before the ConnMaxLifetime of the
+// caller's client, which may be that of its credentials. Zero: there is none.
+func (s *Server) expiry(now time.Time) time.Time {
+	if s.lifetime <= 0 {
+		return time.Time{}
+	}
+	return now.Add(s.lifetime - time.Duration(rand.Float64()*float64(s.lifetime/10)))
 }

@@ -2,7 +2,6 @@ package redisnode
 
 import (
 	"context"
-	"math/rand/v2"
 	"net"
 	"time"
 
@@ -43,15 +42,6 @@ func (s *Server) Refresh(ctx context.Context) error {
 // there are later credentials, or its server takes no writes any more.
 func (s *Server) Outdated() bool {
 	return s.stale.Load() || !s.until.IsZero() && time.Now().After(s.until) || s.credentials.outdated()
-}
-
-// expiry is when a connection is to be replaced that was made just now: before the ConnMaxLifetime of the
-// caller's client, which may be that of its credentials. Zero: there is none.
-func (s *Server) expiry(now time.Time) time.Time {
-	if s.lifetime <= 0 {
-		return time.Time{}
-	}
-	return now.Add(s.lifetime - time.Duration(rand.Float64()*float64(s.lifetime/10)))
 }
 
 // What a look at a connection shows.

@@ -14,10 +14,16 @@ import (
 // read together. A number goes down when a package is split, and never up. A package without a line here
 // may have a knot of the usual size.
 var allowed = map[string]int{
-	".": 6,
+	".":                                 5, // Options have Hooks, which are given a Lock, which has a Locker, which has Options
+	"chaos/internal/client":             6,
+	"chaos/internal/realarena":          5,
+	"chaos/internal/report":             5,
+	"chaos/internal/scenario":           6,
+	"cmd/redlock/internal/verb/operate": 6,
+	"cmd/redlock/internal/verb/trial":   5,
 }
 
-const usual = 6
+const usual = 4
 
 // graphs are those of the packages of the module, by their directories.
 func graphs(t *testing.T) map[string]fileGraph {

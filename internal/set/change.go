@@ -31,9 +31,6 @@ import (
 // The operator may die at any moment. What a majority may have taken is finished by the next change, or by
 // the first client that asks for one; what none has taken was never there.
 
-// A Progress is told what a change waits for, and for how long at most; 0: until it happens.
-type Progress func(what string, most time.Duration)
-
 // candidate makes a lane to a node that is no member, to see whether it can become one. decided must follow. A
 // node that was a member before, and keeps the description that says so, is not retired meanwhile (gone).
 func (s *Set) candidate(name string) *node {
@@ -59,13 +56,6 @@ func (s *Set) decided(n *node) {
 	if ends {
 		n.end()
 	}
-}
-
-// addNode makes one more lane. Under the mutex.
-func (s *Set) addNode(lanes *[]*node, name string) *node {
-	n := s.newNode(name, nil)
-	*lanes = append(*lanes, n)
-	return n
 }
 
 // Known is the description of the set; nil: it is not known.

@@ -17,6 +17,9 @@ import (
 // How the members of a set choose its next description: by ballots, as in Paxos (choose.lua). members.go says
 // what becomes of one that was chosen, and change.go when there may be a next one.
 
+// A Progress is told what a change waits for, and for how long at most; 0: until it happens.
+type Progress func(what string, most time.Duration)
+
 // A wait is a caller's, for answers of nodes.
 type wait struct {
 	ctx   context.Context

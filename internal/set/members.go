@@ -420,13 +420,6 @@ func (s *Set) look() {
 	rejoinAll(behind)
 }
 
-// rejoinAll has nodes joined again: each says what it keeps by now.
-func rejoinAll(lanes []*node) {
-	for _, n := range lanes {
-		n.Rejoin()
-	}
-}
-
 // gone gives the lanes to nodes that are no members any more. A node that keeps the description that says so needs no
 // lane; nor does one that was removed before the last change, and never said so, since it is dead, say: a change waits for
 // former members only (settle), and those who may still count by an earlier description of the set find the later one at

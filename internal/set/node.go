@@ -1,7 +1,8 @@
 package set
 
 import (
-	"time"
+	"cmp"
+	"slices"
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/vote"
@@ -9,7 +10,7 @@ import (
 )
 
 // A node is the lane to a node, what is known of its vote, and what the set has noted of it. It is the lane's Node, and its
-// server's Session: what a node says goes first to its vote, then to the set.
+// server's Session (session.go).
 type node struct {
 	*lane.Lane
 	vote *vote.Node
@@ -41,42 +42,57 @@ func (n *node) end() {
 	n.Close()
 }
 
-// Now is the time, by the client's clock.
-func (n *node) Now() time.Time { return n.set.cfg.Clock.Now() }
-
-// Hello is what the node is told when it is joined.
-func (n *node) Hello() wire.Hello {
-	hello := wire.Hello{Marked: n.vote.Marked(), Time: n.Now().UnixMilli()}
-	if hello.Marked {
-		n.set.tell(n, &hello)
-	}
-	return hello
+// addNode makes one more lane. Under the mutex.
+func (s *Set) addNode(lanes *[]*node, name string) *node {
+	n := s.newNode(name, nil)
+	*lanes = append(*lanes, n)
+	return n
 }
 
-// Joined takes in what the node said when it was joined, at some moment after sent.
-func (n *node) Joined(mark wire.Mark, sent time.Time) {
-	n.vote.Joined(mark, sent, func(says wire.Marker) { n.set.heard(n, mark.Told, says, sent) })
-}
-
-func (n *node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
-	return n.vote.Refuses(q, now)
-}
-
-func (n *node) Bind(batch []*lane.Request, now time.Time) lane.Before { return n.vote.Bind(batch, now) }
-
-func (n *node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) {
-	vouched, again := n.vote.Judge(batch, sent, before)
-	if vouched && n.set.lacking.Load() {
-		n.set.look()
-	}
-	if again {
+// rejoinAll has nodes joined again: each says what it keeps by now.
+func rejoinAll(lanes []*node) {
+	for _, n := range lanes {
 		n.Rejoin()
 	}
 }
 
-func (n *node) Up(down time.Duration) { n.vote.Up(down) }
+// A View is the members of a set as a client knows them, and how many of them must grant a lock. A round
+// goes by one view from its first request to its last vote. A view never changes: a change of members
+// makes another one.
+type View struct {
+	Lanes       []*lane.Lane // to the members
+	Quorum      int
+	Description *wire.Description // nil: the nodes have none, as far as is known
 
-func (n *node) Down(why *lane.Failure) {
-	n.vote.Down(why)
-	n.set.look() // without this one, others may be told (mayTell)
+	nodes []*node // of the lanes
+}
+
+func newView(nodes []*node, quorum int, d *wire.Description) *View {
+	v := &View{Quorum: quorum, Description: d, nodes: nodes}
+	for _, n := range nodes {
+		v.Lanes = append(v.Lanes, n.Lane)
+	}
+	return v
+}
+
+// At is the place of a lane among the members; -1: it leads to none.
+func (v *View) At(n *lane.Lane) int { return slices.Index(v.Lanes, n) }
+
+// Member is the address that a member has in the description of its set; its name, as long as that is not known.
+func (v *View) Member(i int) string { return cmp.Or(v.nodes[i].vote.Kept().Self, v.nodes[i].Name) }
+
+// Marker is the marker by which a member is known; empty: it has shown none.
+func (v *View) Marker(i int) string {
+	_, mark := v.nodes[i].vote.LostAt()
+	return mark
+}
+
+// Lane gives the lane to the member at this address; nil: there is none.
+func (v *View) Lane(member string) *lane.Lane {
+	for i, n := range v.Lanes {
+		if v.Member(i) == member {
+			return n
+		}
+	}
+	return nil
 }
