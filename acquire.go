@@ -93,7 +93,7 @@ type call struct {
 
 // call makes a call, by what is known of the set. If nothing is, it goes by the program's own options. It takes its place in
 // the order of waiters at once all the same, and is planned anew when the set turns out to have another separator, or
-// another MaxTTL (errRenamed). Nil: there is nothing to ask for, since the call is invalid, or joins the context's lock.
+// another MaxTTL (errAgain). Nil: there is nothing to ask for, since the call is invalid, or joins the context's lock.
 func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption) (*call, *Lock, error) {
 	if err := lk.made(); err != nil {
 		return nil, nil, err
@@ -134,7 +134,7 @@ func (c *call) wait() (*Lock, error) {
 	c.shut = c.lk.shut.enter(c.queue)
 	defer c.lk.shut.leave(c.queue)
 	l, err := c.inTurn(w)
-	for err == errRenamed {
+	for err == errAgain {
 		if l, err = c.replan(); l == nil && err == nil {
 			w = c.lk.waiting.Replace(w, c.want())
 			l, err = c.inTurn(w)
@@ -174,7 +174,7 @@ const manyCalls = 8
 func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 	w.Activate()
 	if w.Turn() == nil {
-		if l, err := c.plain(); !errors.Is(err, errVoid) && (c.ctx.Err() != nil || quorumError(err) == nil) {
+		if l, err := c.plain(); !errors.Is(err, errNeedsScript) && (c.ctx.Err() != nil || quorumError(err) == nil) {
 			return l, err
 		}
 	}
@@ -245,7 +245,7 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 func (c *call) shutOut(why *QuorumError) bool {
 	now := c.lk.now()
 	for _, n := range why.Nodes() {
-		c.shut.heard(n.Node, n.Outcome, n.Err, now)
+		c.shut.note(n.Node, n.Outcome, n.Err, now)
 	}
 	return c.shut.ends(why, c.lk.lanes.View(), now)
 }
@@ -253,7 +253,7 @@ func (c *call) shutOut(why *QuorumError) bool {
 // try makes attempts as long as their answers say that there is a point in another one, within the call's time.
 func (c *call) try() (*Lock, error) {
 	l, err := c.tryOnce()
-	for err == errRenamed {
+	for err == errAgain {
 		if l, err = c.replan(); l == nil && err == nil {
 			l, err = c.tryOnce()
 		}
@@ -273,7 +273,7 @@ func (c *call) tryOnce() (*Lock, error) {
 			seen = seen || seenWithQuorum(err)
 		}
 	}
-	if errors.Is(err, errVoid) && !contested(err) {
+	if errors.Is(err, errNeedsScript) && !contested(err) {
 		again(0)
 	}
 	for c.concede(err) {
@@ -292,7 +292,7 @@ func (c *call) tryOnce() (*Lock, error) {
 	if contested(err) {
 		return c.contend(err, seen)
 	}
-	if why := quorumError(err); why != nil && errors.Is(err, errVoid) {
+	if why := quorumError(err); why != nil && errors.Is(err, errNeedsScript) {
 		err = why
 	}
 	return l, err
@@ -300,7 +300,7 @@ func (c *call) tryOnce() (*Lock, error) {
 
 // plain is an attempt by plain commands, which cost a node half of what the script costs. It
 // is for a name that no other client is known to want at the moment, and for sets whose names are no paths
-// (wire.PlainAnswer). If the nodes' answers are no votes, or the attempt cannot be made, the error is errVoid,
+// (wire.PlainAnswer). If the nodes' answers are no votes, or the attempt cannot be made, the error is errNeedsScript,
 // and the next attempt is by the script, which names the holder and puts a waiter in the queues.
 //
 // Where an attempt has come to nothing another one soon would, too, and two attempts cost more than
@@ -308,18 +308,18 @@ func (c *call) tryOnce() (*Lock, error) {
 // first waiter of a queue for a round trip.
 func (c *call) plain() (*Lock, error) {
 	if c.modes != string(wire.ModeX) || c.separator != "" {
-		return nil, errVoid
+		return nil, errNeedsScript
 	}
 	if err := c.settled(); err != nil {
 		return nil, err
 	}
 	now := c.lk.now()
 	if !c.lk.mayPlain(c.key, now) {
-		return nil, errVoid
+		return nil, errNeedsScript
 	}
 	number, good := c.lk.lanes.Number(now)
 	if !good {
-		return nil, errVoid
+		return nil, errNeedsScript
 	}
 	before := c.lk.lanes.View()
 	l, err := c.round(number, 0, nil)
@@ -331,13 +331,13 @@ func (c *call) plain() (*Lock, error) {
 	if !errors.Is(err, ErrClosed) && c.ctx.Err() == nil && c.lk.lanes.View().Description != before.Description {
 		// The set was changed meanwhile: another lane has joined a node after the round had begun, and before its
 		// request left, so the node granted by a later description. All nodes may have done so.
-		err = errVoid
+		err = errNeedsScript
 	}
 	return l, err
 }
 
-// errVoid is why there is no lock by plain commands. It says nothing about who has it.
-var errVoid = errors.New("not by plain commands")
+// errNeedsScript is why there is no lock by plain commands. It says nothing about who has it.
+var errNeedsScript = errors.New("not by plain commands")
 
 // attempt asks the nodes for a new lock by the script. If the set is changed meanwhile, it asks again.
 func (c *call) attempt(slot int64, w *waitlist.Waiter) (*Lock, error) {
@@ -378,7 +378,7 @@ func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", c.name, err)
 	}
 	if c.renamed() {
-		return nil, errRenamed
+		return nil, errAgain
 	}
 	l := c.asking(number, slot, w)
 	sent := c.lk.now()
@@ -439,9 +439,9 @@ func (c *call) failed(r *round, unfenced error, now time.Time) error {
 	switch {
 	case r.lock.claim.Plain && decided != won && err == nil && r.voids():
 		if c.until.IsZero() {
-			return errVoid
+			return errNeedsScript
 		}
-		return fmt.Errorf("%w: %w", errVoid, r.explain(now, nil)) // see contested
+		return fmt.Errorf("%w: %w", errNeedsScript, r.explain(now, nil)) // see contested
 	case decided != won:
 		return r.explain(now, err)
 	case unfenced != nil:
@@ -504,9 +504,9 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 	return l
 }
 
-// errRenamed says that no node was asked for a lock: the call made its keys with another separator than that of the set,
+// errAgain says that no node was asked for a lock: the call made its keys with another separator than that of the set,
 // or its TTL is longer than the set allows. The caller plans it again (replan).
-var errRenamed = errors.New("the lock is another one by the settings of the set")
+var errAgain = errors.New("the lock is another one by the settings of the set")
 
 func (c *call) renamed() bool {
 	o := c.lk.settings()
@@ -555,7 +555,7 @@ func (lk *Locker) asksFor(ctx context.Context, ttl time.Duration) {
 
 // settled waits until a quorum keeps the set's description: for a NodeTimeout, and for another one while it is chosen.
 // After that an attempt says of each node what is wrong. settled returns an error if the program cannot use the set, if
-// c.ctx ends, or errRenamed.
+// ctx ends, or errAgain.
 func (c *call) settled() error {
 	if !c.lk.lanes.Agreed() {
 		began := c.lk.now()
@@ -579,7 +579,7 @@ func (c *call) settled() error {
 		}
 	}
 	if c.renamed() {
-		return errRenamed
+		return errAgain
 	}
 	return nil
 }
@@ -591,7 +591,7 @@ func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
 	r.sent = began
 	for i, n := range r.view.Lanes {
 		if why := n.Away(); why != nil {
-			r.told[i], r.reqs[i].Reply = true, wire.Reply{Status: why.Status, Err: why.Err}
+			r.replied[i], r.reqs[i].Reply = true, wire.Reply{Status: why.Status, Err: why.Err}
 			r.ballot.add(voteNone)
 		}
 	}

@@ -41,10 +41,10 @@ func TestFenceIsTheLargestNumberGranted(t *testing.T) {
 		{[]answer{{wire.Granted, 7}, {wire.Granted, 7}, {wire.Quarantined, 7}, {wire.Granted, 6}, {wire.Held, 0}}, 7, false},
 		{[]answer{{wire.Granted, 7}, {wire.Granted, 7}, {wire.Granted, 7}, {silent, 9}, {silent, 9}}, 7, true},
 	} {
-		r := &round{reqs: make([]lane.Request, 5), told: make([]bool, 5), ballot: ballot{n: 5, need: 3}}
+		r := &round{reqs: make([]lane.Request, 5), replied: make([]bool, 5), ballot: ballot{n: 5, need: 3}}
 		for i, a := range tt.answers {
 			r.reqs[i].Reply = wire.Reply{Status: a.outcome, Fence: a.number}
-			if r.told[i] = a.outcome != silent; !r.told[i] {
+			if r.replied[i] = a.outcome != silent; !r.replied[i] {
 				r.reqs[i].Reply.Status = wire.Granted // what is written there is not finished
 			}
 		}
@@ -259,7 +259,7 @@ func manyTry(t *testing.T, nodes, down, foreign int, delay time.Duration) {
 					if err := l.Release(t.Context()); err != nil {
 						t.Errorf("client %d releases: %v", c, err)
 					}
-				} else if !errors.Is(err, ErrHeld) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errVoid) {
+				} else if !errors.Is(err, ErrHeld) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errNeedsScript) {
 					t.Errorf("client %d: %v", c, err)
 				}
 			})

@@ -294,9 +294,9 @@ func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 	b.rounds++
 	r.trace, r.number, r.caller = b.trace, b.rounds, b.key
 	view := r.view
-	marks := make([]string, len(view.Lanes))
+	markers := make([]string, len(view.Lanes))
 	for i := range view.Lanes {
-		marks[i] = view.Marker(i)
+		markers[i] = view.Marker(i)
 	}
 	r.start(lk.now(), time.Time{}) // no deadline: a lane keeps it until it can be sent
 	r.wait(ctx, lk.nodeTimeout(b.handle.TTL))
@@ -308,17 +308,17 @@ func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 	}
 	for i, told := range r.answered() {
 		if !told {
-			marks[i] = untold
+			markers[i] = untold
 		}
 	}
-	return b.look(ctx, view, marks)
+	return b.checkMarkers(ctx, view, markers)
 }
 
 // untold stands for the marker of a node that has not said that it noted the token.
 const untold = "untold"
 
-// look looks whether a quorum of the nodes has the note still, and the markers that these had before they were told.
-func (b *breaking) look(ctx context.Context, view *set.View, marks []string) (again bool, _ error) {
+// checkMarkers looks whether a quorum of the nodes has the note still, and the markers that these had before they were told.
+func (b *breaking) checkMarkers(ctx context.Context, view *set.View, marks []string) (again bool, _ error) {
 	lk := b.locker
 	noted, others, sent := 0, make([]NodeError, len(marks)), lk.now()
 	for i, n := range view.Lanes {
@@ -361,7 +361,7 @@ func (r *round) answered() []bool {
 	defer r.mu.Unlock()
 	said := make([]bool, len(r.view.Lanes))
 	for i := range said {
-		said[i] = r.told[i] && classify(r.op, r.reqs[i].Reply.Status) != voteNone
+		said[i] = r.replied[i] && classify(r.op, r.reqs[i].Reply.Status) != voteNone
 	}
 	return said
 }

@@ -157,11 +157,11 @@ func TestSuspendedHostDoesNotRelyOnItsLock(t *testing.T) {
 			t.Error("the end was reported before the look, which this tests")
 		default:
 		}
-		pass(lk.settings().look())
+		pass(lk.settings().lookEvery())
 		select {
 		case <-waiting.Done():
 		default:
-			t.Errorf("not told within %v after an hour's sleep", lk.settings().look())
+			t.Errorf("not told within %v after an hour's sleep", lk.settings().lookEvery())
 		}
 		if err := alone.Release(t.Context()); !errors.Is(err, ErrLost) {
 			t.Errorf("released after an hour's sleep: %v", err)
@@ -194,7 +194,7 @@ func TestSchedulerLooksWhileThereIsALock(t *testing.T) {
 		l := acquired(t, lk, "a")
 		ctx := l.Context(t.Context())
 		clock.sleep(time.Hour)
-		pass(2 * lk.settings().look())
+		pass(2 * lk.settings().lookEvery())
 		select {
 		case <-ctx.Done():
 		default:

@@ -446,9 +446,9 @@ type refusal struct {
 	err         error
 }
 
-// heard takes in what came of a request to a node. One that was not answered shows nothing, nor do answers that are far
+// note takes in what came of a request to a node. One that was not answered shows nothing, nor do answers that are far
 // apart about the time in between.
-func (s *shutOut) heard(node string, did Outcome, err error, now time.Time) {
+func (s *shutOut) note(node string, did Outcome, err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.nodes[node]

@@ -297,7 +297,7 @@ func setTexts(t *testing.T, g *texts) {
 		if strings.HasPrefix(damage, "{") {
 			damage = "a:1\n" + damage
 		}
-		g.say("a node keeps what is no description", wire.ParseTold(damage).Damage)
+		g.say("a node keeps what is no description", wire.ParseKept(damage).Damage)
 	}
 	var many []string
 	for i := range 40 {
@@ -422,8 +422,8 @@ func mustRound(t *testing.T, lk *Locker, name string) *round {
 	t.Helper()
 	r := lk.newRound(wire.Acquire, mustLock(t, lk, name), nil)
 	r.sent = time.Now()
-	for i := range len(r.told) - 1 {
-		r.told[i] = true
+	for i := range len(r.replied) - 1 {
+		r.replied[i] = true
 		r.ballot.add(voteYes)
 	}
 	r.verdict = won
@@ -779,7 +779,7 @@ func slowTexts(t *testing.T, g *texts) {
 	hooks := JoinHooks(g.hooks(slog.LevelInfo), &Hooks{Joined: func(Members) { <-stuck }})
 	lk := newModels(3).locker(t, &Options{Hooks: hooks})
 	for i := range 1030 {
-		lk.settings().told.warning(fmt.Errorf("redlock: node %d cannot be used", i))
+		lk.settings().callbacks.warning(fmt.Errorf("redlock: node %d cannot be used", i))
 	}
 	close(stuck)
 	synctest.Wait()
@@ -787,7 +787,7 @@ func slowTexts(t *testing.T, g *texts) {
 
 	stuck = make(chan struct{})
 	lk = newModels(3).locker(t, &Options{Hooks: hooks})
-	lk.settings().told.warning(errors.New("redlock: a node cannot be used"))
+	lk.settings().callbacks.warning(errors.New("redlock: a node cannot be used"))
 	g.say("the Locker is closed, and a hook has not returned", lk.Close())
 	close(stuck)
 	synctest.Wait()

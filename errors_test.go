@@ -565,8 +565,8 @@ func replyTexts(_ *testing.T, g *texts) {
 	g.say("an extension by a node whose set has been changed, before it is asked again", &e)
 	g.say("the clocks of most nodes seem to be set back at once", vote.OwnClockError(-2*time.Second))
 	g.say("the clocks of most nodes seem to be set forward at once", vote.OwnClockError(2*time.Second))
-	g.say("a call by another separator than that of the set, before it is made anew", errRenamed)
-	g.say("an attempt by plain commands that came to nothing, before the next one", errVoid)
+	g.say("a call by another separator than that of the set, before it is made anew", errAgain)
+	g.say("an attempt by plain commands that came to nothing, before the next one", errNeedsScript)
 	for _, r := range []struct{ when, sent string }{
 		{"a server of another protocol", "HTTP/1.1 400 Bad Request\r\n"},
 		{"a reply that is too long", "*16\r\n" + strings.Repeat("$1048576\r\n"+strings.Repeat("x", 1<<20)+"\r\n", 16)},

@@ -136,7 +136,7 @@ func (l *Lock) endExtension(r *round, cause error) error {
 		return l.expire()
 	case decided == won, l.confirmed == r.number: // or confirmLate came first
 		l.until, l.confirmed = l.validUntil(r.sent), r.number
-		if l.trouble != nil && l.trouble.told {
+		if l.trouble != nil && l.trouble.warned {
 			l.trouble.over = true
 		} else {
 			l.trouble = nil
@@ -164,8 +164,8 @@ func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 		l.trouble = &renewalTrouble{since: r.sent}
 	}
 	t := l.trouble
-	if t.failed++; err.Granted >= r.ballot.shown {
-		t.shown, t.by = r.number, r.view.Description
+	if t.failed++; err.Granted >= r.ballot.blocking {
+		t.lastBlocking, t.by = r.number, r.view.Description
 	}
 	t.last = err
 }
@@ -181,16 +181,16 @@ func (l *Lock) tellRenewals(renewed bool) {
 	case t == nil:
 	case t.over:
 		recovered, l.trouble = t.failed, nil
-	case renewed && l.endErr == nil && !t.told && !t.last.outdated(known):
-		t.told = true
+	case renewed && l.endErr == nil && !t.warned && !t.last.outdated(known):
+		t.warned = true
 		failed = t.last
 	}
 	l.mu.Unlock()
 	if recovered > 0 {
-		l.locker.settings().told.renewalRecovered(l, recovered)
+		l.locker.settings().callbacks.renewalRecovered(l, recovered)
 	}
 	if failed != nil {
-		l.locker.settings().told.renewalFailed(l, failed)
+		l.locker.settings().callbacks.renewalFailed(l, failed)
 	}
 }
 
@@ -221,7 +221,7 @@ func (i item) Expire()                { _ = i.expire() }
 
 func (i item) Shut() {
 	if _, ok := i.end(errShut); ok {
-		i.locker.settings().told.lost(i.Lock, errShut)
+		i.locker.settings().callbacks.lost(i.Lock, errShut)
 	}
 }
 

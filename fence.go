@@ -87,7 +87,7 @@ func (r *round) fence() (number int64, stored bool) {
 	defer r.mu.Unlock()
 	same := 0
 	for i := range r.reqs {
-		if a := &r.reqs[i].Reply; r.told[i] && a.Status == wire.Granted {
+		if a := &r.reqs[i].Reply; r.replied[i] && a.Status == wire.Granted {
 			switch {
 			case a.Fence > number:
 				number, same = a.Fence, 1

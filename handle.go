@@ -188,7 +188,7 @@ func (lk *Locker) fromHandle(h Handle) (*Lock, error) {
 		if n == nil { // it is no member any more, or is one of lane.Ours, by another address
 			return nil, fmt.Errorf("the handle's node %s, which must have no vote, is none of the Locker's", healed)
 		}
-		l.mark(n).filled = filling // for good: the filling may arrive as late as this
+		l.record(n).filled = filling // for good: the filling may arrive as late as this
 	}
 	return l, nil
 }

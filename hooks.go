@@ -390,13 +390,13 @@ func (e events) Members(d *wire.Description) {
 // It belongs to the goroutine that carries the operation out, but for what answers need, which does not
 // change, and for ctx.
 type opTrace struct {
-	told  *callbacks
-	trace *redlocktrace.Trace
-	clock Clock
-	op    redlocktrace.Operation
-	begun time.Time
-	waits time.Time // since when; zero: it does not
-	id    string    // of the trace that the operation belongs to; "": none
+	callbacks *callbacks
+	trace     *redlocktrace.Trace
+	clock     Clock
+	op        redlocktrace.Operation
+	begun     time.Time
+	waits     time.Time // since when; zero: it does not
+	id        string    // of the trace that the operation belongs to; "": none
 
 	// ctx is what Start has made of the caller's context. Start has returned when begins has, if the operation
 	// is for a lock that nobody has yet. Otherwise only callbacks look at it, and Start comes before them.
@@ -413,7 +413,7 @@ func (c *callbacks) begins(ctx context.Context, clock Clock, op, name string, l 
 	if trace == nil || c.queue.Full() {
 		return nil
 	}
-	t := &opTrace{told: c, trace: trace, clock: clock, begun: clock.Now(), ctx: ctx, op: redlocktrace.Operation{Op: op, Name: name}}
+	t := &opTrace{callbacks: c, trace: trace, clock: clock, begun: clock.Now(), ctx: ctx, op: redlocktrace.Operation{Op: op, Name: name}}
 	began := t.at(t.begun)
 	switch {
 	case l != nil:
@@ -469,7 +469,7 @@ func (t *opTrace) wait(why *QuorumError) {
 		op.Err = &told
 	}
 	if t.trace.Wait != nil {
-		t.told.queue.Add(aside.Detail, "Trace.Wait", func() { t.trace.Wait(t.ctx, op) })
+		t.callbacks.queue.Add(aside.Detail, "Trace.Wait", func() { t.trace.Wait(t.ctx, op) })
 	}
 }
 
@@ -484,7 +484,7 @@ func (t *opTrace) ends(l *Lock, err error) {
 		op.Lock = l
 	}
 	if t.trace.End != nil {
-		t.told.queue.Add(aside.Final, "Trace.End", func() { t.trace.End(t.ctx, op) })
+		t.callbacks.queue.Add(aside.Final, "Trace.End", func() { t.trace.End(t.ctx, op) })
 	}
 }
 

@@ -274,7 +274,7 @@ func TestHooksTellAnswers(t *testing.T) {
 func TestHooksThatAreOffCostNothing(t *testing.T) {
 	clock := &countingClock{}
 	lk := new(Locker)
-	lk.inForce.Store(&settings{Options: Options{Clock: clock}, told: newCallbacks(LogHooks(slog.New(slog.DiscardHandler)))})
+	lk.inForce.Store(&settings{Options: Options{Clock: clock}, callbacks: newCallbacks(LogHooks(slog.New(slog.DiscardHandler)))})
 	r := &round{op: wire.Acquire, lock: &Lock{}}
 	why := &QuorumError{Kind: ErrHeld}
 	ctx := t.Context()

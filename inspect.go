@@ -248,7 +248,7 @@ func (lk *Locker) survey(ctx context.Context, name string, enough int) (*set.Vie
 // have answered that can vote, if enough is not 0. The others count as silent then.
 func (lk *Locker) askAbout(ctx context.Context, view *set.View, name string, enough int) []NodeStatus {
 	n := len(view.Lanes)
-	c := &census{left: n, wanted: enough, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
+	c := &census{left: n, wanted: enough, replied: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
 	key := lk.settings().Prefix + name
 	about := &lane.Claim{Key: key, Keys: []string{key}}
 	sent := lk.now()
@@ -268,7 +268,7 @@ func (lk *Locker) askAbout(ctx context.Context, view *set.View, name string, eno
 	}
 	why, waited := ended(ctx), elapsed(sent, lk.now()) // not under the mutex: a lock's context may end with it
 	c.mu.Lock()
-	nodes, told := slices.Clone(c.nodes), slices.Clone(c.told)
+	nodes, told := slices.Clone(c.nodes), slices.Clone(c.replied)
 	c.mu.Unlock()
 	for i := range nodes {
 		switch n := &nodes[i]; {
@@ -283,12 +283,12 @@ func (lk *Locker) askAbout(ctx context.Context, view *set.View, name string, eno
 
 // A census collects what nodes say.
 type census struct {
-	mu     sync.Mutex // protects what follows
-	left   int
-	wanted int // answers of nodes that can vote, until there are enough
-	told   []bool
-	all    chan struct{} // closed when all have answered, or enough have
-	nodes  []NodeStatus
+	mu      sync.Mutex // protects what follows
+	left    int
+	wanted  int // answers of nodes that can vote, until there are enough
+	replied []bool
+	all     chan struct{} // closed when all have answered, or enough have
+	nodes   []NodeStatus
 }
 
 // An asked is one of the nodes that a census asks.
@@ -303,7 +303,7 @@ func (c *census) take(node int, q *lane.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := &q.Reply
-	c.told[node] = true
+	c.replied[node] = true
 	s := &c.nodes[node]
 	s.Token, s.TTL, s.Fence, s.Err = a.Holder, max(0, a.TTL), a.Fence, nil
 	for _, h := range a.Holders {

@@ -63,9 +63,9 @@ type Lock struct {
 	released   chan struct{}
 	releaseErr error // what Release returned; once released is closed
 	extendSem  chan struct{}
-	rounds     int32  // extensions begun
-	confirmed  int32  // the last of them that a quorum confirmed
-	marks      []mark // of the nodes that have one
+	rounds     int32     // extensions begun
+	confirmed  int32     // the last of them that a quorum confirmed
+	records    []tokenAt // of the nodes that have one
 	joined     map[*Lock]struct{}
 	attached   bool // it came from another process: no node is given it anew
 	ownerDone  bool // released by its owner, but not by all handles that have joined
@@ -76,22 +76,22 @@ type Lock struct {
 	renewal renew.Entry
 }
 
-// A mark is what a lock knows of its token at a node. Zero: nothing. It is of a lane, and so of one node: what is
+// A tokenAt is what a lock knows of its token at a node. Zero: nothing. It is of a lane, and so of one node: what is
 // known of a node that was replaced never counts for, or against, the one that came in its place, or for
 // the same one when it is a member again, over another lane.
-type mark struct {
+type tokenAt struct {
 	lane   *lane.Lane
 	filled int32 // the last extension that began before the node was known to be filled anew; or filling
 	denied int32 // the last extension by when it said that it does not have the token
 }
 
-// mark gives a node's mark, and makes it if there is none. That of a lane that has ended makes room for it:
-// no extension asks such a lane any more, and its yes to an earlier one does not count late (confirmed). So there are no
-// more marks than lanes that live at the same time. Under the mutex.
-func (l *Lock) mark(n *lane.Lane) *mark {
+// record gives what is known of the token at a node, and makes room for it if nothing is. What was known of a lane that has
+// ended makes room: no extension asks such a lane any more, and its yes to an earlier one does not count late (confirmed).
+// So there are no more records than lanes that live at the same time. Under the mutex.
+func (l *Lock) record(n *lane.Lane) *tokenAt {
 	gone := -1
-	for i := range l.marks {
-		switch m := &l.marks[i]; {
+	for i := range l.records {
+		switch m := &l.records[i]; {
 		case m.lane == n:
 			return m
 		case m.lane.Ended():
@@ -99,33 +99,33 @@ func (l *Lock) mark(n *lane.Lane) *mark {
 		}
 	}
 	if gone < 0 {
-		gone = len(l.marks)
-		l.marks = append(l.marks, mark{})
+		gone = len(l.records)
+		l.records = append(l.records, tokenAt{})
 	}
-	m := &l.marks[gone]
-	*m = mark{lane: n}
+	m := &l.records[gone]
+	*m = tokenAt{lane: n}
 	return m
 }
 
-// marked gives a node's mark without making one. Under the mutex.
-func (l *Lock) marked(n *lane.Lane) mark {
-	for i := range l.marks {
-		if l.marks[i].lane == n {
-			return l.marks[i]
+// recorded gives the same, and makes nothing. Under the mutex.
+func (l *Lock) recorded(n *lane.Lane) tokenAt {
+	for i := range l.records {
+		if l.records[i].lane == n {
+			return l.records[i]
 		}
 	}
-	return mark{}
+	return tokenAt{}
 }
 
 // A renewalTrouble is a series of extensions that a quorum did not confirm.
 type renewalTrouble struct {
-	failed int
-	since  time.Time // when the first of them began
-	last   *QuorumError
-	shown  int32             // the last extension that showed that nobody else can have a quorum (counts)
-	by     *wire.Description // by which it did
-	told   bool              // by Hooks.RenewalFailed
-	over   bool              // one has succeeded since, which Hooks.RenewalRecovered is to tell
+	failed       int
+	since        time.Time // when the first of them began
+	last         *QuorumError
+	lastBlocking int32             // the last extension that showed that nobody else can have a quorum (counts)
+	by           *wire.Description // by which it did
+	warned       bool              // by Hooks.RenewalFailed
+	over         bool              // one has succeeded since, which Hooks.RenewalRecovered is to tell
 }
 
 type watcher struct{ cancel context.CancelCauseFunc }
@@ -355,7 +355,7 @@ func (l *Lock) fail(cause error) error {
 		return first
 	}
 	l.releaseAsync()
-	l.locker.settings().told.lost(l, cause)
+	l.locker.settings().callbacks.lost(l, cause)
 	return cause
 }
 
@@ -497,7 +497,7 @@ func (l *Lock) release(ctx context.Context) error {
 	}
 	err := r.explain(lk.now(), nil)
 	t.ends(l, err)
-	lk.settings().told.unreleased(l, err)
+	lk.settings().callbacks.unreleased(l, err)
 	return err
 }
 

@@ -832,8 +832,8 @@ func manyMembers(t *testing.T, die bool) {
 				f.Errorf("%d lanes to three members", lanes)
 			}
 		}
-		if kept := held.claim.Places(); kept > 8 || len(held.marks) > 8 {
-			f.Errorf("the lock has %d places, and %d marks", kept, len(held.marks))
+		if kept := held.claim.Places(); kept > 8 || len(held.records) > 8 {
+			f.Errorf("the lock has %d places, and %d marks", kept, len(held.records))
 		}
 		h, err := other.Detach()
 		if err == nil {

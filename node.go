@@ -124,7 +124,7 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 		}
 	}
 	return start(names, opts, func(o *settings) func(int, string, lane.Session) lane.Server {
-		registry := redisnode.NewRegistry(o.told.warning)
+		registry := redisnode.NewRegistry(o.callbacks.warning)
 		return func(i int, name string, session lane.Session) lane.Server {
 			n := nodes[0]
 			if i < len(nodes) {
@@ -168,12 +168,12 @@ func start(names []string, opts *Options, servers func(*settings) func(int, stri
 		return nil, err
 	}
 	if n%2 == 0 {
-		o.told.warning(fmt.Errorf("redlock: %d nodes: an even number survives no more failures than %d would, and costs one more", n, n-1))
+		o.callbacks.warning(fmt.Errorf("redlock: %d nodes: an even number survives no more failures than %d would, and costs one more", n, n-1))
 	}
-	o.told.joined(Members{Nodes: slices.Clone(names), Quorum: o.Quorum})
+	o.callbacks.joined(Members{Nodes: slices.Clone(names), Quorum: o.Quorum})
 	lk := &Locker{parts: o.parts, closing: make(chan struct{})}
 	lk.inForce.Store(o)
-	countOpened(o.told.warning)
+	countOpened(o.callbacks.warning)
 	tried := make(chan int, n)
 	cfg := lk.laneConfig()
 	switch {
@@ -187,7 +187,7 @@ func start(names []string, opts *Options, servers func(*settings) func(int, stri
 	lk.lanes = set.Open(cfg, names, servers(lk.settings()), tried)
 	lk.renewals = renew.New(renew.Config{
 		Now: o.Clock.Now, Left: func(until time.Time) time.Duration { return left(until, o.Clock.Now()) },
-		Host: lk.parts.Host, Soon: o.TTL / 100, Look: o.look(),
+		Host: lk.parts.Host, Soon: o.TTL / 100, Look: o.lookEvery(),
 	})
 	lk.waiting = waitlist.New(waitlist.Config{Lanes: lk.lanes, NodeTimeout: o.NodeTimeout, Clock: o.Clock, Host: lk.parts.Host})
 	if lk.parts.Weigh != nil {
@@ -198,7 +198,7 @@ func start(names []string, opts *Options, servers func(*settings) func(int, stri
 		lk.Close()
 		return nil, err
 	}
-	o.told.wait(lk.tellingTime())
+	o.callbacks.wait(lk.tellingTime())
 	return lk, nil
 }
 
@@ -254,7 +254,7 @@ func (lk *Locker) laneConfig() set.Config {
 			TTL:    o.TTL, MaxTTL: o.MaxTTL, Drift: o.Drift, DriftOf: o.drift,
 			Quarantine: o.Quarantine, MaxNodeSkew: o.MaxNodeSkew, Described: o.Quarantine > 0, WatchVotes: o.Hooks.Votes != nil,
 		},
-		Quorum: o.Quorum, Accept: lk.accepts, Events: events{o.told},
+		Quorum: o.Quorum, Accept: lk.accepts, Events: events{o.callbacks},
 	}
 }
 

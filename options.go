@@ -106,10 +106,10 @@ func init() {
 // says something else makes new ones (with).
 type settings struct {
 	Options
-	told  *callbacks    // the Hooks
-	label string        // the Owner, as it stands in tokens
-	wants common        // what was given, and is no default
-	most  time.Duration // the longest TTL of a lock; 0: not known yet, since the set has it
+	callbacks *callbacks    // the Hooks
+	label     string        // the Owner, as it stands in tokens
+	wants     common        // what was given, and is no default
+	most      time.Duration // the longest TTL of a lock; 0: not known yet, since the set has it
 }
 
 // common are those options that the programs of a set must have in common. Zero: the program has not said.
@@ -179,7 +179,7 @@ func (o *Options) withDefaults(n int) (*settings, error) {
 		trace := *hooks.Trace
 		hooks.Trace = &trace
 	}
-	opts.Hooks, opts.told = hooks, newCallbacks(hooks)
+	opts.Hooks, opts.callbacks = hooks, newCallbacks(hooks)
 	if opts.Clock == nil {
 		opts.Clock = systemClock{}
 	}
@@ -287,9 +287,9 @@ func (o *settings) drift(ttl time.Duration) time.Duration {
 	return defaultDrift(ttl)
 }
 
-// look is how long a process that was suspended may take, once it runs again, to end the contexts
+// lookEvery is how long a process that was suspended may take, once it runs again, to end the contexts
 // of locks that ended meanwhile.
-func (o *settings) look() time.Duration {
+func (o *settings) lookEvery() time.Duration {
 	return min(max(o.TTL/10, 50*time.Millisecond), 500*time.Millisecond)
 }
 

@@ -27,7 +27,7 @@ const (
 // way, and a decided ballot stays as decided.
 type ballot struct {
 	n, need       int
-	shown         int // of an extension: so many yes show that nobody else can have a quorum; 0: need
+	blocking      int // of an extension: so many yes show that nobody else can have a quorum; 0: need
 	yes, no, none int
 	voteless      int // of yes and no, in a release: the answers of nodes that have no vote now
 }
@@ -57,7 +57,7 @@ func (b *ballot) verdict() verdict {
 }
 
 // least is the number of yes without which nothing else is to be learned from the votes that are open.
-func (b *ballot) least() int { return cmp.Or(b.shown, b.need) }
+func (b *ballot) least() int { return cmp.Or(b.blocking, b.need) }
 
 // answered is the verdict where any answer will do: that of a release, for which
 // "not there" is as good as "deleted". Answers of nodes without a vote do not end it

@@ -105,7 +105,7 @@ func TestExtensionBallot(t *testing.T) {
 	for n := 1; n <= 6; n++ {
 		for need := majority(n); need <= n; need++ {
 			every(n, nil, func(votes []say) {
-				b := ballot{n: n, need: need, shown: n - need + 1}
+				b := ballot{n: n, need: need, blocking: n - need + 1}
 				yes, no := 0, 0
 				for _, v := range votes {
 					b.add(v)

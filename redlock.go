@@ -94,14 +94,14 @@ import (
 // goroutines. It has two goroutines and a connection for each node, another connection
 // while calls wait, and one goroutine for renewals, however many locks are held or waited for.
 type Locker struct {
-	inForce  atomic.Pointer[settings]
-	parts    *replace.Parts // but for tests, the Host alone
-	lanes    *set.Set
-	renewals *renew.Scheduler
-	waiting  *waitlist.List
-	rounds   sync.Pool
-	closing  chan struct{}
-	plain    plainNames
+	inForce     atomic.Pointer[settings]
+	parts       *replace.Parts // but for tests, the Host alone
+	lanes       *set.Set
+	renewals    *renew.Scheduler
+	waiting     *waitlist.List
+	rounds      sync.Pool
+	closing     chan struct{}
+	scriptUntil scriptUntil
 
 	mu     sync.Mutex // protects closed: after it, active gets no more calls
 	closed bool
@@ -156,7 +156,7 @@ func (lk *Locker) Close() error {
 	lk.active.Wait() // those who wait have been told; rounds are bounded by NodeTimeout, and may have something to give back
 	lk.waiting.Close()
 	lk.lanes.Close(lk.settings().NodeTimeout)
-	return lk.settings().told.close(lk.tellingTime())
+	return lk.settings().callbacks.close(lk.tellingTime())
 }
 
 // made returns an error for a Locker that is nil or zero.
@@ -197,22 +197,22 @@ func (lk *Locker) isClosing() bool {
 	}
 }
 
-// A plainNames has the names that are to be acquired by the script: for each part of all keys, until
+// A scriptUntil says which names are to be acquired by the script: for each part of all keys, until
 // when. A name that is in a part with another one goes by the script as well, and that is all.
-type plainNames [512]atomic.Int64
+type scriptUntil [512]atomic.Int64
 
-func (p *plainNames) of(key string) *atomic.Int64 { return &p[script.Hash(key)%uint32(len(p))] }
+func (p *scriptUntil) of(key string) *atomic.Int64 { return &p[script.Hash(key)%uint32(len(p))] }
 
 // plainPause is for how long a key is acquired by the script alone.
 func (lk *Locker) plainPause() time.Duration { return lk.settings().TTL / 10 }
 
 func (lk *Locker) mayPlain(key string, now time.Time) bool {
-	rest := time.Unix(0, lk.plain.of(key).Load()).Sub(now.Round(0))
+	rest := time.Unix(0, lk.scriptUntil.of(key).Load()).Sub(now.Round(0))
 	return rest <= 0 || rest > lk.plainPause() // the clock was set back
 }
 
 func (lk *Locker) notPlain(key string, now time.Time) {
-	lk.plain.of(key).Store(now.Add(lk.plainPause()).UnixNano())
+	lk.scriptUntil.of(key).Store(now.Add(lk.plainPause()).UnixNano())
 }
 
 // errNoLocker and errNoLock are the errors of methods of values that no function of this package has made. A
@@ -243,5 +243,5 @@ func countClosed() { openLockers.Add(-1) }
 // begins tells the trace that an operation begins (callbacks.begins).
 func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
 	o := lk.settings()
-	return o.told.begins(ctx, o.Clock, op, name, l)
+	return o.callbacks.begins(ctx, o.Clock, op, name, l)
 }

@@ -32,7 +32,7 @@ import (
 type model struct {
 	name string
 	mark string    // its marker
-	told wire.Told // what it keeps
+	told wire.Kept // what it keeps
 
 	mu      sync.Mutex
 	keys    map[string]entry
@@ -170,7 +170,7 @@ func (c *modelConn) Connect(ctx context.Context) error {
 		c.mu.Lock()
 		mark, told := c.mark, c.told
 		c.mu.Unlock()
-		c.session.Joined(wire.Mark{Value: mark, Before: mark, Now: c.session.Now().UnixMicro(), Told: told}, c.session.Now())
+		c.session.Joined(wire.Mark{Value: mark, Before: mark, Now: c.session.Now().UnixMicro(), Kept: told}, c.session.Now())
 	}
 	return err
 }
@@ -449,7 +449,7 @@ func (ms models) start(opts *Options, wrap func(*modelConn) execs) (*Locker, err
 	}
 	for _, m := range ms {
 		m.mu.Lock()
-		m.told = wire.Told{Self: m.name, Description: set}
+		m.told = wire.Kept{Self: m.name, Description: set}
 		mark, _ := wire.ParseMarker(m.mark)
 		mark.Epoch = set.Epoch
 		m.mark = mark.String()
@@ -616,23 +616,23 @@ func (f *fleet) tellAs(n *arena.Node, self string, d *wire.Description) {
 	f.Helper()
 	hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli()}
 	mark, err := f.join(n, hello)
-	hello.Told, hello.While = wire.Told{Self: self, Description: wire.ParseDescription(d.Text())}, mark.Value
+	hello.Keep, hello.While = wire.Kept{Self: self, Description: wire.ParseDescription(d.Text())}, mark.Value
 	if err == nil {
 		mark, err = f.join(n, hello)
 	}
-	if err != nil || mark.Told.Description == nil {
+	if err != nil || mark.Kept.Description == nil {
 		f.Fatal(mark, err)
 	}
 }
 
 // kept is what a node keeps of its set.
-func (f *fleet) kept(n *arena.Node) wire.Told {
+func (f *fleet) kept(n *arena.Node) wire.Kept {
 	f.Helper()
 	mark, err := f.join(n, wire.Hello{Marked: true, Time: time.Now().UnixMilli()})
 	if err != nil {
 		f.Fatal(err)
 	}
-	return mark.Told
+	return mark.Kept
 }
 
 func (f *fleet) join(n *arena.Node, hello wire.Hello) (wire.Mark, error) {

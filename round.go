@@ -44,7 +44,7 @@ type round struct {
 	closed  bool   // the owner has stopped waiting: nothing is decided any more
 	all     bool   // it is a release, and not decided before all nodes have answered
 	tries   bool   // the call goes on if nobody is seen to have a quorum (contend)
-	told    []bool // likewise: it has voted
+	replied []bool // likewise: it has voted
 	then    func(*round)
 }
 
@@ -52,15 +52,15 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	view := lk.lanes.View()
 	r, _ := lk.rounds.Get().(*round)
 	if r == nil || len(r.reqs) < len(view.Lanes) {
-		r = &round{locker: lk, reqs: make([]lane.Request, len(view.Lanes)), told: make([]bool, len(view.Lanes)), done: make(chan struct{}, 1)}
+		r = &round{locker: lk, reqs: make([]lane.Request, len(view.Lanes)), replied: make([]bool, len(view.Lanes)), done: make(chan struct{}, 1)}
 	}
 	r.lock, r.op, r.trace, r.number, r.then, r.view, r.caller = l, step, nil, 0, then, view, l.claim.Token
 	r.ballot = ballot{n: len(view.Lanes), need: view.Quorum}
 	if step == wire.Extend {
-		r.ballot.shown = r.ballot.n - r.ballot.need + 1
+		r.ballot.blocking = r.ballot.n - r.ballot.need + 1
 	}
 	r.verdict, r.closed, r.all, r.tries = pending, false, false, false
-	clear(r.told)
+	clear(r.replied)
 	return r
 }
 
@@ -112,7 +112,7 @@ func (r *round) voids() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.reqs {
-		if a := &r.reqs[i].Reply; r.told[i] && (a.Status == wire.Void || a.Status == wire.Held) {
+		if a := &r.reqs[i].Reply; r.replied[i] && (a.Status == wire.Void || a.Status == wire.Held) {
 			return true
 		}
 	}
@@ -125,7 +125,7 @@ func (r *round) votesNow() bool {
 	var untold []vote.UntoldError
 	r.mu.Lock()
 	for i := range r.reqs {
-		if !r.told[i] {
+		if !r.replied[i] {
 			continue // its lane may write the reply at this moment
 		}
 		if why, is := r.reqs[i].Reply.Err.(vote.UntoldError); is {
@@ -150,7 +150,7 @@ func (r *round) released() bool {
 func (r *round) Deliver(n *lane.Lane, q *lane.Request) {
 	v := r.lock.react(r, n, q)
 	r.mu.Lock()
-	r.told[r.view.At(n)] = true
+	r.replied[r.view.At(n)] = true
 	var then func(*round)
 	late := r.verdict != pending || r.closed
 	confirms := late && r.verdict == pending && r.op == wire.Extend && v == voteYes
@@ -195,7 +195,7 @@ func (r *round) ahead() bool {
 		return false
 	}
 	for i := range r.reqs {
-		if !r.told[i] {
+		if !r.replied[i] {
 			continue
 		}
 		if _, is := r.reqs[i].Reply.Err.(vote.PoisonError); is {
@@ -253,7 +253,7 @@ func (r *round) confirmed() bool {
 	defer r.mu.Unlock()
 	yes := 0
 	for i, n := range r.view.Lanes {
-		if r.told[i] && r.reqs[i].Reply.Status == wire.Granted && r.lock.marked(n).denied <= r.number && !n.Ended() {
+		if r.replied[i] && r.reqs[i].Reply.Status == wire.Granted && r.lock.recorded(n).denied <= r.number && !n.Ended() {
 			yes++
 		}
 	}
@@ -355,7 +355,7 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	for i, n := range r.view.Lanes {
 		answer := NodeError{Node: n.Name, Outcome: OutcomeTimeout, Elapsed: elapsed(r.sent, now)}
 		switch {
-		case r.told[i]:
+		case r.replied[i]:
 			answer = nodeError(n.Name, &r.reqs[i].Reply, answer.Elapsed)
 		case r.verdict != pending:
 			continue
@@ -383,12 +383,12 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) say {
 	a := &q.Reply
 	if r.op == wire.Acquire && l.shut != nil {
-		l.shut.heard(n.Name, Outcome(a.Status), a.Err, r.locker.now())
+		l.shut.note(n.Name, Outcome(a.Status), a.Err, r.locker.now())
 	}
 	switch {
 	case a.Err == wire.ErrOvertaken:
 		// Is it by much? A node whose clock was far ahead once has no vote, and that is told (poisoned).
-		n.Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.Look(), To: lane.Nobody{}}, r.sent)
+		n.Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.ReadOnly(), To: lane.Nobody{}}, r.sent)
 	case a.Status == wire.Void && (a.Time == 0 || a.Time > q.Latest):
 		l.dropLate(n)
 	case r.op == wire.Acquire && l.waiter != nil:
@@ -403,7 +403,7 @@ func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) say {
 	v := classify(r.op, a.Status)
 	if r.op == wire.Extend && v == voteNo && a.Status != wire.Refilled {
 		l.mu.Lock()
-		l.mark(n).denied = l.rounds
+		l.record(n).denied = l.rounds
 		l.mu.Unlock()
 	}
 	return v
@@ -445,7 +445,7 @@ func (l *Lock) counts(n *lane.Lane, by *wire.Description) bool {
 	defer l.mu.Unlock()
 	last := l.confirmed
 	if t := l.trouble; t != nil && t.by == by {
-		last = max(last, t.shown)
+		last = max(last, t.lastBlocking)
 	}
 	return l.counted(n, last)
 }
@@ -453,7 +453,7 @@ func (l *Lock) counts(n *lane.Lane, by *wire.Description) bool {
 // counted reports whether a node counts after an extension that says that no rival can have had a quorum: last is
 // the last of these. Under the mutex.
 func (l *Lock) counted(n *lane.Lane, last int32) bool {
-	filled := l.marked(n).filled
+	filled := l.recorded(n).filled
 	return filled == 0 || filled < last
 }
 
@@ -469,7 +469,7 @@ func (l *Lock) refill(n *lane.Lane) {
 	if l.endErr != nil || l.attached {
 		return
 	}
-	l.mark(n).filled = filling
+	l.record(n).filled = filling
 	now := l.locker.now()
 	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.settings().NodeTimeout), To: refilling{l}, Ticket: lane.Ours, By: l.locker.lanes.View().Description}
 	n.Submit(q, now) // an answer at once is none of a node, and asks for nothing
@@ -500,7 +500,7 @@ const filling = math.MaxInt32
 func (l *Lock) landed(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m := l.mark(n); m.filled == filling && !l.attached {
+	if m := l.record(n); m.filled == filling && !l.attached {
 		m.filled = max(l.rounds, 1)
 	}
 }
@@ -525,7 +525,7 @@ func (l *Lock) dropLate(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.endErr != errDetached {
-		l.mark(n).filled = l.rounds + 1
+		l.record(n).filled = l.rounds + 1
 		l.giveBack(n, l.locker.now()) // under the mutex: no extension begins in between
 	}
 }
@@ -550,5 +550,5 @@ func (t *opTrace) answer(r *round, n *lane.Lane, a *wire.Reply, late bool) {
 		why := nodeError(reply.Node, a, reply.Elapsed)
 		reply.Err = &why
 	}
-	t.told.queue.Add(aside.Detail, "Trace.Node", func() { t.trace.Node(t.ctx, reply) })
+	t.callbacks.queue.Add(aside.Detail, "Trace.Node", func() { t.trace.Node(t.ctx, reply) })
 }

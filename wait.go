@@ -93,7 +93,7 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	}()
 	behind := !seen && before.FreeSlot() == 0 && before.HeldBefore(c.began, &before)
 	if behind {
-		if cause := c.lk.rest(c.ctx, last.token, min(elapsed(c.began, c.lk.now()), left(c.until, c.lk.now()))); cause != nil {
+		if cause := c.lk.sleepFor(c.ctx, last.token, min(elapsed(c.began, c.lk.now()), left(c.until, c.lk.now()))); cause != nil {
 			last.Cause = cause
 			return nil, last
 		}
@@ -137,7 +137,7 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 		}
 		before, behind = refusal, false
 		pause := lane.Jittered(max(elapsed(sent, now)/2, elapsed(c.began, now)/4, time.Millisecond), c.lk.parts.Host.Jitter())
-		if cause := c.lk.rest(c.ctx, why.token, min(pause, left(c.until, now))); cause != nil {
+		if cause := c.lk.sleepFor(c.ctx, why.token, min(pause, left(c.until, now))); cause != nil {
 			last.Cause = cause
 			return nil, last
 		}
@@ -151,7 +151,7 @@ func seenWithQuorum(err error) bool {
 	switch {
 	case errors.Is(err, errUnfenced):
 		return true
-	case why == nil || !errors.Is(err, errVoid):
+	case why == nil || !errors.Is(err, errNeedsScript):
 		return false
 	}
 	may := why.N
@@ -163,8 +163,8 @@ func seenWithQuorum(err error) bool {
 	return may >= why.Need
 }
 
-// rest returns after d, or when a call is to return, with the reason for that.
-func (lk *Locker) rest(ctx context.Context, key string, d time.Duration) error {
+// sleepFor returns after d, or when a call is to return, with the reason for that.
+func (lk *Locker) sleepFor(ctx context.Context, key string, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -36,7 +36,7 @@ func plainScripts() variant {
 // byScript adds to scripts what makes the library use them for every lock: it never knows a number for
 // plain commands.
 func byScript(library string, scripts map[string][]byte) (map[string][]byte, error) {
-	const set = "../lane/set.go"
+	const set = "../set/set.go"
 	source, err := os.ReadFile(filepath.Join(library, set))
 	if err != nil {
 		return nil, err

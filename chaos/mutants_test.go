@@ -240,7 +240,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/testbed/model/scripts.go", "if c.Latest > 0 && now > c.Latest {", "if false {"},
 	}, "model", "ghosts", 500},
 	{"no check after a machine was suspended", []edit{
-		{"internal/renew/renew.go", "	s.look(now)\n", ""},
+		{"internal/renew/renew.go", "	s.check(now)\n", ""},
 	}, "model", "suspended hosts", 500},
 
 	// Waiting.
@@ -391,7 +391,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/set/choice.go", "if c.taken != nil && c.Taken > best &&", "if false && c.Taken > best &&"},
 	}, "model", "rival operators", 3000},
 	{"a node takes an earlier description back", []edit{
-		{"internal/testbed/model/store.go", "n.told.At() < d.Epoch:", "n.told.At() != d.Epoch:"},
+		{"internal/testbed/model/store.go", "n.kept.At() < d.Epoch:", "n.kept.At() != d.Epoch:"},
 	}, "model", "rival operators", 3000},
 	{"two members change at once", []edit{
 		{"members.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},

@@ -163,7 +163,7 @@ func TestForget(t *testing.T) {
 // TestRestore: the node keeps the new text, and forgets its marker and the choice that was under way, only if it still keeps
 // what the operator has seen. Sent twice it says the same.
 func TestRestore(t *testing.T) {
-	told := wire.Told{Self: "node0", Description: &wire.Description{Set: "s", Epoch: 2, Members: []string{"node0", "node1", "node2"}, MaxTTL: 10_000}}
+	told := wire.Kept{Self: "node0", Description: &wire.Description{Set: "s", Epoch: 2, Members: []string{"node0", "node1", "node2"}, MaxTTL: 10_000}}
 	for _, tt := range []struct {
 		name, kept, seen string
 		done             bool

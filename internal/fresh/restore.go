@@ -33,7 +33,7 @@ return 1`
 // Restore makes a node forget to which set it belongs, as Forget does, and makes it a member of another one in the same
 // step: so no client tells it something else in between. It is for an operator who says which nodes a set has, and has
 // seen what this one keeps. It reports false, and changes nothing, if the node keeps something else by now.
-func Restore(ctx context.Context, client *redis.Client, told wire.Told, before string) (bool, error) {
+func Restore(ctx context.Context, client *redis.Client, told wire.Kept, before string) (bool, error) {
 	n, err := client.Eval(ctx, restore, []string{script.Told, script.Marker, script.Choice}, told.String(), before).Int()
 	return n == 1, err
 }

@@ -88,23 +88,23 @@ func (f *fleet) tellAs(n *arena.Node, self string, d *wire.Description) {
 	f.Helper()
 	hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli()}
 	mark, err := f.join(n, hello)
-	hello.Told, hello.While = wire.Told{Self: self, Description: wire.ParseDescription(d.Text())}, mark.Value
+	hello.Keep, hello.While = wire.Kept{Self: self, Description: wire.ParseDescription(d.Text())}, mark.Value
 	if err == nil {
 		mark, err = f.join(n, hello)
 	}
-	if err != nil || mark.Told.Description == nil {
+	if err != nil || mark.Kept.Description == nil {
 		f.Fatal(mark, err)
 	}
 }
 
 // kept is what a node keeps of its set.
-func (f *fleet) kept(n *arena.Node) wire.Told {
+func (f *fleet) kept(n *arena.Node) wire.Kept {
 	f.Helper()
 	mark, err := f.join(n, wire.Hello{Marked: true, Time: time.Now().UnixMilli()})
 	if err != nil {
 		f.Fatal(err)
 	}
-	return mark.Told
+	return mark.Kept
 }
 
 func (f *fleet) join(n *arena.Node, hello wire.Hello) (wire.Mark, error) {

@@ -46,7 +46,7 @@ func set(name string, epoch int64, members ...string) *wire.Description {
 // joined is what a client gets that tells the node this, if it knows the marker.
 type joined struct {
 	mark, before string
-	told         wire.Told
+	told         wire.Kept
 }
 
 func (k *keeper) join(self string, d *wire.Description, while string) (j joined, err error) {
@@ -62,7 +62,7 @@ func (k *keeper) join(self string, d *wire.Description, while string) (j joined,
 	if len(v) != 4 {
 		k.Fatalf("join is answered %v", v)
 	}
-	return joined{v[0].(string), v[1].(string), wire.ParseTold(v[3].(string))}, nil
+	return joined{v[0].(string), v[1].(string), wire.ParseKept(v[3].(string))}, nil
 }
 
 // tells joins as a client that knows the marker, and checks what the node keeps then.
@@ -239,8 +239,8 @@ func TestChoose(t *testing.T) {
 		}
 		late := k.choose(1, 11, nil)
 		want("a choice that is over", late, 0, 0, nil)
-		if told := wire.ParseTold(late.Told); told.Description == nil || told.Text() != one.Text() {
-			k.Errorf("it is over, and the node says that it keeps %q", late.Told)
+		if told := wire.ParseKept(late.Kept); told.Description == nil || told.Text() != one.Text() {
+			k.Errorf("it is over, and the node says that it keeps %q", late.Kept)
 		}
 		want("the next one of another set", k.choose(2, 5, set("t", 2)), 0, 0, nil)
 		want("the next one", k.choose(2, 1, set("s", 2)), 1, 1, set("s", 2))

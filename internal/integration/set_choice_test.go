@@ -244,7 +244,7 @@ func TestSetIsMadeByWhatNodesKeepNow(t *testing.T) {
 		first := f.locker(redlock.Options{TTL: time.Minute, MaxTTL: time.Minute}, f.nodes...)
 		pass(time.Second)
 		atRest(f.T, first, "a")
-		set := f.nodes[2].Told().Set
+		set := f.nodes[2].Kept().Set
 		first.Close() // it tells nobody any more
 		f.nodes[0].Flush()
 		f.nodes[1].Flush()
@@ -258,7 +258,7 @@ func TestSetIsMadeByWhatNodesKeepNow(t *testing.T) {
 			f.Error("there are two holders after the shorter quarantine")
 		}
 		for _, n := range f.nodes {
-			if told := n.Told(); told.Description != nil && told.Set != set {
+			if told := n.Kept(); told.Description != nil && told.Set != set {
 				f.Errorf("%s keeps %v, and the set is %q", n.Name, told, set)
 			}
 		}
@@ -275,7 +275,7 @@ func TestNodesAreAskedAgain(t *testing.T) {
 		f.change(first, redlock.Change{Quorum: &quorum})
 		pass(time.Minute)
 		first.Close()
-		keep := f.nodes[0].Told()
+		keep := f.nodes[0].Kept()
 		for _, n := range f.nodes[1:] {
 			n.Forget()
 		}
@@ -287,7 +287,7 @@ func TestNodesAreAskedAgain(t *testing.T) {
 		}
 		pass(2 * time.Second)
 		for _, n := range f.nodes[1:] {
-			n.Keep(wire.Told{Self: n.Name, Description: keep.Description}.String())
+			n.Keep(wire.Kept{Self: n.Name, Description: keep.Description}.String())
 		}
 		ctx, cancel := context.WithTimeout(f.Context(), 30*time.Second)
 		defer cancel()

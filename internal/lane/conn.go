@@ -65,7 +65,7 @@ func (n *Lane) write() {
 				continue
 			case rejoin:
 				err = n.srv.Join()
-				if n.free(); err == nil {
+				if n.returned(); err == nil {
 					continue
 				}
 			case reconnect:
@@ -94,7 +94,7 @@ func (n *Lane) send(f *flight) {
 	f.before = n.node.Bind(f.batch, f.sent)
 	n.srv.Encode(f.batch)
 	n.mu.Lock()
-	n.busy = time.Time{}
+	n.writerWaits = time.Time{}
 	n.owed = append(n.owed, f) // before it is written: replies may come before all of it has left
 	n.written.Signal()
 	n.mu.Unlock()
@@ -118,7 +118,7 @@ func (n *Lane) read() {
 			return
 		}
 		f, err := n.owed[0], n.broken
-		ago := n.silent(n.clock.Now())
+		ago := n.owing(n.clock.Now())
 		n.mu.Unlock()
 		rest := f.batch
 		if err == nil {
@@ -167,11 +167,11 @@ func (n *Lane) connect() bool {
 		n.mu.Lock()
 		n.broken, n.again = nil, false
 		if n.down == nil {
-			n.busy = n.clock.Now()
+			n.writerWaits = n.clock.Now()
 		}
 		n.mu.Unlock()
 		err := n.srv.Connect(n.ctx)
-		n.free()
+		n.returned()
 		if err != nil {
 			n.fail(err)
 		} else {
@@ -200,11 +200,11 @@ func (n *Lane) connect() bool {
 	}
 }
 
-// free records that a call to the server has returned for which the writer has waited.
-func (n *Lane) free() {
+// returned records that a call to the server has returned for which the writer has waited.
+func (n *Lane) returned() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.busy = time.Time{}
+	n.writerWaits = time.Time{}
 }
 
 // next waits for requests and takes them, or for something else to do.
@@ -217,11 +217,11 @@ func (n *Lane) next() (f *flight, do int) {
 		case send:
 			f, dropped = n.take()
 		case rejoin:
-			n.again, n.busy = false, n.clock.Now()
+			n.again, n.writerWaits = false, n.clock.Now()
 		case end:
 			n.ending = true
 		case waitForReplies, waitForRequests:
-			n.rest(do) // which gives the mutex back
+			n.await(do) // which gives the mutex back
 			continue
 		}
 		n.mu.Unlock()
@@ -258,9 +258,9 @@ func (n *Lane) todo() int {
 	return do
 }
 
-// rest waits for requests, or for replies; or until releases are due again, or the lane ends. It is called with the mutex,
+// await waits for requests, or for replies; or until releases are due again, or the lane ends. It is called with the mutex,
 // and unlocks it.
-func (n *Lane) rest(do int) {
+func (n *Lane) await(do int) {
 	n.idle, n.stalled = do == waitForRequests, do == waitForReplies
 	n.rests++
 	var retry <-chan time.Time
@@ -337,7 +337,7 @@ func (n *Lane) take() (f *flight, dropped []*Request) {
 		return nil, dropped
 	}
 	if f.first = len(n.owed) == 0; f.first {
-		n.busy = now
+		n.writerWaits = now
 	}
 	n.flying += len(f.batch)
 	return f, dropped
@@ -371,7 +371,7 @@ func (n *Lane) settle(f *flight) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.owed, n.flying, n.heard = slices.Delete(n.owed, 0, 1), n.flying-len(f.batch), n.clock.Now()
+	n.owed, n.flying, n.lastReply = slices.Delete(n.owed, 0, 1), n.flying-len(f.batch), n.clock.Now()
 	if n.stalled {
 		n.nudge()
 	}

@@ -54,12 +54,12 @@ type Lane struct {
 	owed            []*flight                   // what has been written and not been answered, in order
 	flying          int                         // the requests of these, and of what is just being written
 	spares          []*flight                   // to be used again
-	heard           time.Time                   // when the replies were delivered that came last
+	lastReply       time.Time                   // when the replies were delivered that came last
 	written         sync.Cond                   // there is something owed, or the lane is ending
 	pendingReleases map[string][]pendingRelease // by key, the releases that no reply has settled, which are sent again
 	retry           time.Time                   // when they are, if the connection stands
 	idle, stalled   bool                        // the writer waits for requests; or for replies
-	busy            time.Time                   // since when the server has owed the writer an answer; zero: it owes none
+	writerWaits     time.Time                   // since when the server has owed the writer an answer; zero: it owes none
 	broken          error                       // why the connection cannot be used any more
 	down            *Failure                    // why nothing is sent now; nil: the node can be reached
 	since           time.Time                   // since when it is down
@@ -145,7 +145,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 			q.Op, q.Deadline = wire.Leave, now.Add(n.timeout)
 		}
 	}
-	switch silent := n.silent(now); {
+	switch silent := n.owing(now); {
 	// Also for the release of a token that is not there: it counts as a node that could grant the lock again, and one
 	// that is away could not.
 	case n.down != nil:
@@ -191,15 +191,15 @@ func (n *Lane) late(q *Request, now time.Time) bool {
 	return true
 }
 
-// silent is for how long the server has owed an answer. Under the mutex.
-func (n *Lane) silent(now time.Time) time.Duration {
+// owing is for how long the server has owed an answer. Under the mutex.
+func (n *Lane) owing(now time.Time) time.Duration {
 	switch {
-	case !n.busy.IsZero():
-		return now.Sub(n.busy)
+	case !n.writerWaits.IsZero():
+		return now.Sub(n.writerWaits)
 	case len(n.owed) == 0 || n.owed[0].answered:
 		return 0
-	case n.heard.After(n.owed[0].sent):
-		return now.Sub(n.heard)
+	case n.lastReply.After(n.owed[0].sent):
+		return now.Sub(n.lastReply)
 	}
 	return now.Sub(n.owed[0].sent)
 }

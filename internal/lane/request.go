@@ -170,8 +170,8 @@ func (c *Claim) Found(n *Lane) {
 	n.put(c, sent)
 }
 
-// Look gives a claim to look at the key, and to change nothing.
-func (c *Claim) Look() *Claim { return &Claim{Key: c.Key, Keys: c.Keys[:1]} }
+// ReadOnly gives a claim by which the key can be looked at, and nothing is taken or given back.
+func (c *Claim) ReadOnly() *Claim { return &Claim{Key: c.Key, Keys: c.Keys[:1]} }
 
 // Joined gives a copy that is in no request of its own.
 func (c *Claim) Joined() Claim { return *c }

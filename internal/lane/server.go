@@ -77,7 +77,7 @@ type Node interface {
 // A Before is what was known of a node when a batch left. A lane only carries it from Bind to Judge.
 type Before struct {
 	Mark string        // its marker
-	Kept wire.Told     // what it keeps
+	Kept wire.Kept     // what it keeps
 	Rest time.Duration // for how long it has no vote
 	Off  time.Duration // by how much its clock is off; 0: by no more than it may be
 }

@@ -264,7 +264,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
 		if hello.Marked {
 			join = p.Eval(ctx, script.Join, []string{script.Marker, script.Told, script.Choice},
-				runID, hello.Time, database(self), text(hello.Told.Description), hello.Told.Self, hello.While)
+				runID, hello.Time, database(self), text(hello.Keep.Description), hello.Keep.Self, hello.While)
 		} else {
 			join = p.Eval(ctx, script.Join, nil)
 		}
@@ -316,7 +316,7 @@ func parseMark(value any) (mark wire.Mark, err error) {
 		mark.Before, ok2 = v[1].(string)
 		mark.Now, ok3 = v[2].(int64)
 		if kept, ok4 := v[3].(string); ok1 && ok2 && ok3 && ok4 {
-			mark.Told = wire.ParseTold(kept)
+			mark.Kept = wire.ParseKept(kept)
 			return mark, wire.OtherVersion(mark.Value)
 		}
 	}

@@ -218,7 +218,7 @@ func (s *Scheduler) turn() time.Duration {
 	}
 	var begin, overdue []flight
 	now := s.cfg.Now()
-	s.look(now)
+	s.check(now)
 	soon := now.Add(s.cfg.Soon)
 	s.mu.Lock()
 	for len(s.underWay) > 0 && !s.underWay[0].at.After(now) {
@@ -257,8 +257,8 @@ func (s *Scheduler) turn() time.Duration {
 	return s.cfg.Left(next)
 }
 
-// look ends the items whose validity was over while their timers stood still.
-func (s *Scheduler) look(now time.Time) {
+// check ends the items whose validity was over while their timers stood still.
+func (s *Scheduler) check(now time.Time) {
 	s.mu.Lock()
 	if s.looked.IsZero() || span(s.looked, now) < s.cfg.Look {
 		s.mu.Unlock()

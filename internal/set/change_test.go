@@ -32,7 +32,7 @@ func TestKeep(t *testing.T) {
 		{"another one of the next epoch", wrong, 0}, {"what follows that", wrong.Next(), 0},
 	} {
 		m := vote.NewNode("a:1", &cfg, vote.NewGroup(&cfg))
-		m.Keep(wire.Told{Self: "a:1", Description: tt.keeps}, wire.Marker{})
+		m.Keep(wire.Kept{Self: "a:1", Description: tt.keeps}, wire.Marker{})
 		if got := new(Set).keep([]*node{{vote: m}}, second); got != tt.want {
 			t.Errorf("a node keeps %s: %d keep the second one, want %d", tt.name, got, tt.want)
 		}

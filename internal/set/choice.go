@@ -305,7 +305,7 @@ func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Desc
 	var said []answer
 	for i, v := range p.said {
 		if c, ok := wire.ParseChosen(v); ok {
-			said = append(said, answer{c, p.by[i], wire.ParseTold(c.Told).Description, wire.ParseDescription(c.Value)})
+			said = append(said, answer{c, p.by[i], wire.ParseKept(c.Kept).Description, wire.ParseDescription(c.Value)})
 		}
 	}
 	same := func(a, b *wire.Description) bool { return a != nil && b != nil && a.Text() == b.Text() }

@@ -49,7 +49,7 @@ func TestCount(t *testing.T) {
 				taken = a.promised
 			}
 			p.by = append(p.by, nil)
-			p.said = append(p.said, []any{wire.Told{Self: "a", Description: a.keeps}.String(), a.promised, taken, text(a.taken), "", a.lost})
+			p.said = append(p.said, []any{wire.Kept{Self: "a", Description: a.keeps}.String(), a.promised, taken, text(a.taken), "", a.lost})
 		}
 		if got := p.count(2, "s", mine, next, nil, func(d *wire.Description) bool { return d.Epoch == 2 }); got.yes != tt.yes {
 			t.Errorf("%s: %+v, want %d", tt.name, got, tt.yes)

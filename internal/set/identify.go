@@ -10,7 +10,7 @@ import (
 )
 
 // identify asks the address that a node says is its own what it is. Under the set's mutex.
-func (s *Set) identify(n *node, t wire.Told, runID string) {
+func (s *Set) identify(n *node, t wire.Kept, runID string) {
 	if t.Description == nil || t.Self == n.Name || strings.HasPrefix(t.Self, wire.AnyAddress) || runID == "" || s.cfg.Identify == nil || s.closed {
 		n.vote.SaysNoAlias(t.Description != nil)
 		return

@@ -29,9 +29,9 @@ import (
 // can know which description was the last one, and an operator decides (forgotten). A node that keeps anything
 // else has no vote until it is made to forget that, and a Warning says so (strangers).
 
-// heard takes in what a node keeps, which was asked at sent. It is called when the node was joined, and before
+// observe takes in what a node keeps, which was asked at sent. It is called when the node was joined, and before
 // anything counts by it. Before this the node has not shown anything: what it has kept until then may be over.
-func (s *Set) heard(n *node, told wire.Told, mark wire.Marker, sent time.Time) {
+func (s *Set) observe(n *node, told wire.Kept, mark wire.Marker, sent time.Time) {
 	s.mu.Lock()
 	if n.vote.Keep(told, mark); told.Description == nil {
 		n.untaken = n.offered
@@ -96,7 +96,7 @@ func (s *Set) heeded() []*node {
 // witnesses are what these nodes keep. Under the mutex.
 func (s *Set) witnesses() (all []wire.Witness) {
 	for _, n := range s.heeded() {
-		all = append(all, wire.Witness{Name: n.Name, Told: n.vote.Kept(), Met: n.vote.HasMet()})
+		all = append(all, wire.Witness{Name: n.Name, Kept: n.vote.Kept(), Met: n.vote.HasMet()})
 	}
 	return all
 }
@@ -349,7 +349,7 @@ func (s *Set) behind() (lanes []*node) {
 			}
 			lacking = true
 			since, _ := n.vote.LostAt()
-			lanes = append(lanes, s.silent(n, since)...)
+			lanes = append(lanes, s.notHeardSince(n, since)...)
 		}
 	}
 	s.lacking.Store(lacking)
@@ -402,8 +402,8 @@ func (s *Set) mayTell(m *node) bool {
 	return 2*keep > len(v.nodes) || all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.nodes))
 }
 
-// silent gives the lanes to the other members that have not shown since a time what they keep. Under the mutex.
-func (s *Set) silent(n *node, since time.Time) (lanes []*node) {
+// notHeardSince gives the lanes to the other members that have not shown since a time what they keep. Under the mutex.
+func (s *Set) notHeardSince(n *node, since time.Time) (lanes []*node) {
 	for _, other := range s.View().nodes {
 		if other != n && other.vote.HasMet() && other.Away() == nil && !other.vote.ShownSince(since) {
 			lanes = append(lanes, other)
@@ -412,8 +412,8 @@ func (s *Set) silent(n *node, since time.Time) (lanes []*node) {
 	return lanes
 }
 
-// look tells members that lack the description, if they may be told by now.
-func (s *Set) look() {
+// tellLacking tells members that lack the description, if they may be told by now.
+func (s *Set) tellLacking() {
 	s.mu.Lock()
 	behind := s.behind()
 	s.mu.Unlock()
@@ -481,9 +481,9 @@ func (s *Set) tell(n *node, hello *wire.Hello) {
 	if s.known == nil {
 		return
 	}
-	hello.Told = wire.Told{Self: s.selfOf(n), Description: s.known}
+	hello.Keep = wire.Kept{Self: s.selfOf(n), Description: s.known}
 	n.offered = s.known
-	if hello.Told.Self == "" || !n.vote.HasMet() {
+	if hello.Keep.Self == "" || !n.vote.HasMet() {
 		return
 	}
 	if n.vote.Kept().Description == nil && s.mayTell(n) {
@@ -557,7 +557,7 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 		case !fresh && known == nil && !again: // what a node said before may not be what it keeps by now, and nobody else asks
 			again = true
 			s.mu.Lock()
-			lanes := s.silent(nil, began)
+			lanes := s.notHeardSince(nil, began)
 			s.mu.Unlock()
 			rejoinAll(lanes)
 		case !fresh:

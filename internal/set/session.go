@@ -23,7 +23,7 @@ func (n *node) Hello() wire.Hello {
 
 // Joined takes in what the node said when it was joined, at some moment after sent.
 func (n *node) Joined(mark wire.Mark, sent time.Time) {
-	n.vote.Joined(mark, sent, func(says wire.Marker) { n.set.heard(n, mark.Told, says, sent) })
+	n.vote.Joined(mark, sent, func(says wire.Marker) { n.set.observe(n, mark.Kept, says, sent) })
 }
 
 func (n *node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
@@ -35,7 +35,7 @@ func (n *node) Bind(batch []*lane.Request, now time.Time) lane.Before { return n
 func (n *node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) {
 	vouched, again := n.vote.Judge(batch, sent, before)
 	if vouched && n.set.lacking.Load() {
-		n.set.look()
+		n.set.tellLacking()
 	}
 	if again {
 		n.Rejoin()
@@ -46,5 +46,5 @@ func (n *node) Up(down time.Duration) { n.vote.Up(down) }
 
 func (n *node) Down(why *lane.Failure) {
 	n.vote.Down(why)
-	n.set.look() // without this one, others may be told (mayTell)
+	n.set.tellLacking() // without this one, others may be told (mayTell)
 }

@@ -22,7 +22,7 @@ type Alias struct {
 
 const (
 	asked         int32 = iota // the address has been asked, and has not answered yet
-	silent                     // it does not answer, or does not say what it is: the node is believed
+	noAnswer                   // it does not answer, or does not say what it is: the node is believed
 	itself                     // it is the same server
 	anotherServer              // the node has a copy of that server's data
 )
@@ -40,7 +40,7 @@ func (a *Alias) unproven() bool {
 // Answered takes in the run_id of the process that answers at the address; "": none does, or it does not say. It reports
 // whether that is news.
 func (a *Alias) Answered(runID string) bool {
-	state := silent
+	state := noAnswer
 	switch runID {
 	case "":
 	case a.runID:
@@ -59,7 +59,7 @@ func (m *Node) SaysAlias(self, runID string) *Alias {
 	case a == nil || a.Self != self || a.runID != runID:
 		a = &Alias{Self: self, runID: runID}
 		m.alias.Store(a)
-	case a.state.Load() != silent:
+	case a.state.Load() != noAnswer:
 		return nil
 	}
 	return a
@@ -71,7 +71,7 @@ func (m *Node) SaysNoAlias(keeps bool) {
 	if a := m.alias.Swap(nil); !keeps && a.unproven() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.self = wire.Told{}
+		m.self = wire.Kept{}
 	}
 }
 

@@ -18,7 +18,7 @@ const longAgo = 1
 // Bind completes the requests of a batch that is about to leave (lane.Node).
 func (m *Node) Bind(batch []*lane.Request, now time.Time) (b lane.Before) {
 	m.mu.Lock()
-	b.Mark, b.Kept, b.Rest = m.mark, m.told, m.rest(now)
+	b.Mark, b.Kept, b.Rest = m.mark, m.kept, m.rest(now)
 	floor := m.floor()
 	m.mu.Unlock()
 	b.Off = m.group.skew(&m.clock, now)

@@ -145,7 +145,7 @@ type Group struct {
 
 	mu      sync.Mutex   // protects what follows, and the estimates of all nodes' clocks
 	allow   tolerance    // what is excused
-	told    time.Time    // when alike last said that it is the client's own clock
+	warned  time.Time    // when alike last said that it is the client's own clock
 	members []*nodeClock // whose clocks make the median
 }
 
@@ -224,10 +224,10 @@ func (g *Group) alike(k *nodeClock, now time.Time, by, within time.Duration) boo
 			same++
 		}
 	}
-	if len(g.members) < 2 || same <= len(g.members)/2 || !g.told.IsZero() && now.Sub(g.told) <= within {
+	if len(g.members) < 2 || same <= len(g.members)/2 || !g.warned.IsZero() && now.Sub(g.warned) <= within {
 		return false
 	}
-	g.told = now
+	g.warned = now
 	return true
 }
 

@@ -42,7 +42,7 @@ func (e UntoldError) Votes() bool { return e.by != nil && e.node.Keeps(e.by) && 
 func (e UntoldError) Outdated(known *wire.Description) bool { return e.by != known }
 
 // A ForeignError says that a node belongs to another set.
-type ForeignError struct{ Kept wire.Told }
+type ForeignError struct{ Kept wire.Kept }
 
 func (e ForeignError) Error() string {
 	return fmt.Sprintf("it is a node of another set, with the members %s: give the nodes of one set, or make it forget, with redlock members forget", strings.Join(e.Kept.Members, ", "))
@@ -67,7 +67,7 @@ func (m *Node) Taken() string {
 func (m *Node) TakeFor(member *string) { m.as.Store(member) }
 
 // unlike says why a node that keeps this has no vote by a description; nil: it keeps that one, and the program can use it.
-func (m *Node) unlike(kept wire.Told, d *wire.Description) error {
+func (m *Node) unlike(kept wire.Kept, d *wire.Description) error {
 	if !m.group.usable(d) {
 		return errUnusable
 	}
@@ -75,7 +75,7 @@ func (m *Node) unlike(kept wire.Told, d *wire.Description) error {
 }
 
 // differs says what a node that keeps this has to do with another description; nil: it keeps that one.
-func (m *Node) differs(kept wire.Told, d *wire.Description) error {
+func (m *Node) differs(kept wire.Kept, d *wire.Description) error {
 	switch {
 	case d == nil && !m.cfg.Described:
 		return nil
@@ -93,23 +93,23 @@ func (m *Node) differs(kept wire.Told, d *wire.Description) error {
 }
 
 // Kept is what the node keeps, as far as is known.
-func (m *Node) Kept() wire.Told {
+func (m *Node) Kept() wire.Kept {
 	if m.alias.Load().unproven() {
-		return wire.Told{}
+		return wire.Kept{}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.told
+	return m.kept
 }
 
 // Keep takes in what the node keeps, and its marker.
-func (m *Node) Keep(t wire.Told, mark wire.Marker) {
+func (m *Node) Keep(t wire.Kept, mark wire.Marker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if same := m.joined && mark.Same(m.toldBy); !same || t.At() != m.told.At() {
+	if same := m.joined && mark.Same(m.keptBy); !same || t.At() != m.kept.At() {
 		m.since = m.Now()
 	}
-	if m.told, m.toldBy, m.joined = t, mark, true; t.Description != nil {
+	if m.kept, m.keptBy, m.joined = t, mark, true; t.Description != nil {
 		m.self = t
 	}
 }
@@ -125,7 +125,7 @@ func (m *Node) KeptSince() time.Time {
 func (m *Node) Keeps(d *wire.Description) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.differs(m.told, d) == nil
+	return m.differs(m.kept, d) == nil
 }
 
 // LostAt is when the node has lost its data, and the marker that it has had since.

@@ -17,23 +17,23 @@ func TestVotesByDescription(t *testing.T) {
 	marker := func(epoch int64) string {
 		return wire.Marker{RunID: "me", Born: 1, Writer: 1, Epoch: epoch}.String()
 	}
-	told := func(d *wire.Description) wire.Told { return wire.Told{Self: "a:1", Description: d} }
+	told := func(d *wire.Description) wire.Kept { return wire.Kept{Self: "a:1", Description: d} }
 	steps := []wire.Op{wire.Acquire, wire.Raise, wire.Extend}
 	for _, tt := range []struct {
 		name  string
-		keeps wire.Told
+		keeps wire.Kept
 		by    *wire.Description
 		shown string
 		want  []wire.Op // which are votes
 	}{
 		{"the same", told(of("s", 1)), of("s", 1), marker(1), steps},
 		{"the same, of a later epoch", told(of("s", 5)), of("s", 5), marker(5), steps},
-		{"the node keeps none", wire.Told{}, of("s", 1), marker(1), nil},
+		{"the node keeps none", wire.Kept{}, of("s", 1), marker(1), nil},
 		{"the node keeps an earlier one", told(of("s", 1)), of("s", 2), marker(1), nil},
 		{"the node keeps a later one", told(of("s", 3)), of("s", 2), marker(3), nil},
 		{"the node keeps another set's", told(of("t", 1)), of("s", 1), marker(1), nil},
 		{"the client knows none", told(of("s", 1)), nil, marker(1), nil},
-		{"none is kept, and none known", wire.Told{}, nil, marker(0), nil},
+		{"none is kept, and none known", wire.Kept{}, nil, marker(0), nil},
 
 		{"it had gone to a later one", told(of("s", 1)), of("s", 1), marker(2), steps[:2]},
 		{"it had gone from the second to the third", told(of("s", 2)), of("s", 2), marker(3), steps[:2]},
@@ -76,16 +76,16 @@ func TestKeepsWhatWasSaidLast(t *testing.T) {
 	cfg := testConfig()
 	m := testNode(&cfg)
 	mark := func(born int64) wire.Marker { return wire.Marker{RunID: "me", Born: born} }
-	told := func(epoch int64) wire.Told {
-		return wire.Told{Self: "a:1", Description: &wire.Description{MaxTTL: 10_000, Epoch: epoch, Set: "s", Members: []string{"a:1"}}}
+	told := func(epoch int64) wire.Kept {
+		return wire.Kept{Self: "a:1", Description: &wire.Description{MaxTTL: 10_000, Epoch: epoch, Set: "s", Members: []string{"a:1"}}}
 	}
 	for _, tt := range []struct {
-		told wire.Told
+		told wire.Kept
 		born int64
 		want int64 // the epoch
 	}{
-		{wire.Told{}, 1, 0}, {told(1), 1, 1}, {told(3), 1, 3}, {wire.Told{}, 1, 0}, {told(2), 1, 2},
-		{wire.Told{}, 2, 0}, {told(1), 2, 1}, // it has lost its data
+		{wire.Kept{}, 1, 0}, {told(1), 1, 1}, {told(3), 1, 3}, {wire.Kept{}, 1, 0}, {told(2), 1, 2},
+		{wire.Kept{}, 2, 0}, {told(1), 2, 1}, // it has lost its data
 	} {
 		m.known, m.met = mark(tt.born), true
 		if tt.want == 0 { // the marker that is known is still the one before

@@ -51,8 +51,8 @@ type Node struct {
 	group *Group
 	clock nodeClock // of the node; the group's mutex guards it
 
-	began time.Time    // when it was made
-	heard atomic.Int64 // the time since began, and 1, at which the request left that the node last answered with its marker; 0: never
+	began   time.Time    // when it was made
+	shownAt atomic.Int64 // the time since began, and 1, at which the request left that the node last answered with its marker; 0: never
 
 	as    atomic.Pointer[string] // the member for which it is taken; nil: none
 	alias atomic.Pointer[Alias]  // it says that it is at another address; nil: it does not
@@ -61,9 +61,9 @@ type Node struct {
 
 	mu      sync.Mutex  // protects what follows
 	joined  bool        // it has said what it keeps
-	told    wire.Told   // that
-	self    wire.Told   // the last description that it has kept
-	toldBy  wire.Marker // the marker that it had then
+	kept    wire.Kept   // that
+	self    wire.Kept   // the last description that it has kept
+	keptBy  wire.Marker // the marker that it had then
 	since   time.Time   // when it was heard to keep that, or nothing
 	met     bool        // its marker is known
 	mark    string      // the marker's text
@@ -91,14 +91,14 @@ func NewNode(name string, cfg *Config, g *Group) *Node {
 // that left at sent.
 func (m *Node) Vouched(sent time.Time) {
 	now := int64(sent.Sub(m.began)) + 1
-	for before := m.heard.Load(); now > before && !m.heard.CompareAndSwap(before, now); {
-		before = m.heard.Load()
+	for before := m.shownAt.Load(); now > before && !m.shownAt.CompareAndSwap(before, now); {
+		before = m.shownAt.Load()
 	}
 }
 
 // ShownSince reports whether the node has shown its marker since a time; zero: ever.
 func (m *Node) ShownSince(since time.Time) bool {
-	at := m.heard.Load()
+	at := m.shownAt.Load()
 	return at != 0 && (since.IsZero() || at > int64(since.Sub(m.began)))
 }
 

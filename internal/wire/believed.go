@@ -3,7 +3,7 @@ package wire
 // A Witness is a node whose word counts for which description a client goes by.
 type Witness struct {
 	Name string // its address, as the client has it
-	Told        // what it keeps
+	Kept        // what it keeps
 	Met  bool   // it has said so; false: it has not been heard of, and its word counts for nothing
 }
 

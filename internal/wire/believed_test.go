@@ -24,7 +24,7 @@ func chain(set string, members ...string) (all []*Description) {
 func witness(name string, d *Description) Witness {
 	w := Witness{Name: name, Met: true}
 	if d != nil {
-		w.Told = Told{Self: name, Description: d}
+		w.Kept = Kept{Self: name, Description: d}
 	}
 	return w
 }
@@ -42,7 +42,7 @@ func TestBelieved(t *testing.T) {
 	forged.Members = []string{"evil:1", "evil:2", "b"}
 	forged = ParseDescription(forged.Text())
 	away := Witness{Name: "c"}
-	damaged := Witness{Name: "c", Met: true, Told: Told{Damage: fmt.Errorf("damaged")}}
+	damaged := Witness{Name: "c", Met: true, Kept: Kept{Damage: fmt.Errorf("damaged")}}
 	for _, tt := range []struct {
 		name  string
 		known *Description
@@ -138,7 +138,7 @@ func TestMinorityDecidesNothing(t *testing.T) {
 // TestTextStays: what is read is told as it was, with fields that this version does not know.
 func TestTextStays(t *testing.T) {
 	text := `{"epoch":1,"set":"s","members":["a:1"],"max_ttl_ms":10000, "zones":3,"since_ms":5}`
-	told := ParseTold("a:1\n" + text)
+	told := ParseKept("a:1\n" + text)
 	if told.Description == nil || told.Text() != text || told.String() != "a:1\n"+text {
 		t.Fatalf("%+v", told)
 	}

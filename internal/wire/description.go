@@ -230,27 +230,27 @@ func (d *Description) Needs() int {
 // Has reports whether a node is a member.
 func (d *Description) Has(member string) bool { return slices.Contains(d.Members, member) }
 
-// A Told is what a node keeps: a description, and which node of it this is.
-type Told struct {
+// A Kept is what a node keeps: a description, and which node of it this is.
+type Kept struct {
 	Self         string // its address, as the client knows it that has told the node
 	*Description        // nil: the node keeps none
 	Damage       error  // why what it keeps is no description; nil: it keeps one, or nothing
 }
 
-// ParseTold reads what a node keeps. What cannot be a description is none, and costs the node its vote.
-func ParseTold(text string) Told {
+// ParseKept reads what a node keeps. What cannot be a description is none, and costs the node its vote.
+func ParseKept(text string) Kept {
 	if text == "" {
-		return Told{}
+		return Kept{}
 	}
 	self, rest, ok := strings.Cut(text, "\n")
 	if !ok || !anAddress(self) {
-		return Told{Damage: errors.New("it does not begin with the node's address")}
+		return Kept{Damage: errors.New("it does not begin with the node's address")}
 	}
 	d, err := ReadDescription(rest)
 	if err != nil {
-		return Told{Damage: err}
+		return Kept{Damage: err}
 	}
-	return Told{Self: self, Description: d}
+	return Kept{Self: self, Description: d}
 }
 
 // ReadDescription reads a description, and reports why a text is none.
@@ -281,34 +281,34 @@ func ParseDescription(text string) *Description {
 
 // Same reports whether a node that was told this keeps this description. There are no two
 // of an epoch; should there be, the nodes that keep the one do not vote for a client that knows the other.
-func (t Told) Same(d *Description) bool {
+func (t Kept) Same(d *Description) bool {
 	return t.Description == d || t.Description != nil && d != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.Text() == d.Text()
 }
 
 // Follows reports whether the node keeps this description, or a later one that has it in its past.
-func (t Told) Follows(d *Description) bool {
+func (t Kept) Follows(d *Description) bool {
 	return t.Same(d) || t.Description != nil && t.Set == d.Set && t.Epoch > d.Epoch && slices.Contains(t.Past, d.Sum())
 }
 
 // Other reports whether the node keeps a description that neither follows this one nor comes before it: of
 // another set, or another one of its epoch.
-func (t Told) Other(d *Description) bool {
+func (t Kept) Other(d *Description) bool {
 	return t.Description != nil && (t.Set != d.Set || t.Epoch == d.Epoch && !t.Same(d))
 }
 
 // Rivals reports whether the node keeps the first description of another set of the same members, and this one is a first
 // description, too, that allows TTLs as long as that one does.
-func (t Told) Rivals(d *Description) bool {
+func (t Kept) Rivals(d *Description) bool {
 	return t.Description != nil && t.Epoch == 1 && d.Epoch == 1 && t.Set != d.Set && t.Alike(d) && t.Longest() <= d.Longest()
 }
 
 // Precedes reports whether the node keeps an earlier description of the same set.
-func (t Told) Precedes(d *Description) bool {
+func (t Kept) Precedes(d *Description) bool {
 	return t.Description != nil && t.Set == d.Set && t.Epoch < d.Epoch
 }
 
 // String is what the node keeps.
-func (t Told) String() string {
+func (t Kept) String() string {
 	if t.Description == nil {
 		return ""
 	}
@@ -316,7 +316,7 @@ func (t Told) String() string {
 }
 
 // At is the epoch of the description that the node has; 0: it has none.
-func (t Told) At() int64 {
+func (t Kept) At() int64 {
 	if t.Description == nil {
 		return 0
 	}
@@ -336,7 +336,7 @@ func ParseChosen(value any) (c Chosen, ok bool) {
 	if !ok || len(v) != 6 {
 		return c, false
 	}
-	for i, to := range []*string{&c.Told, &c.Promised, &c.Taken, &c.Value, &c.Marker} {
+	for i, to := range []*string{&c.Kept, &c.Promised, &c.Taken, &c.Value, &c.Marker} {
 		if *to, ok = v[i].(string); !ok {
 			return c, false
 		}
@@ -348,7 +348,7 @@ func ParseChosen(value any) (c Chosen, ok bool) {
 
 // A Chosen is what a node says to that.
 type Chosen struct {
-	Told     string // what it keeps
+	Kept     string // what it keeps
 	Promised string // the largest ballot that it has heard of
 	Taken    string // the ballot of the description that it has taken; "": none
 	Value    string // that description

@@ -45,7 +45,7 @@ type Mark struct {
 	Value, Before string
 	Now           int64
 	ScriptOnly    bool // the client may not release what it acquires by plain commands
-	Told          Told // what the node keeps
+	Kept          Kept // what the node keeps
 }
 
 // RunID is the part of a marker that names the server's process; "": it is no marker of this version.
@@ -61,6 +61,6 @@ type Hello struct {
 
 	// What the node is to keep, if it keeps an earlier description of the set. A node that keeps none
 	// is to keep it while it has this marker, or if it has taken it in the choice.
-	Told  Told
+	Keep  Kept
 	While string
 }

@@ -158,7 +158,7 @@ func (d *Driver) enter(ctx context.Context, i int) {
 // were members at first.
 func (d *Driver) members() []string {
 	kept := d.nodes.Kept()
-	votes := func(of wire.Told) (n int) {
+	votes := func(of wire.Kept) (n int) {
 		for _, t := range kept {
 			if t.Description != nil && t.Same(of.Description) && of.Has(t.Self) {
 				n++
@@ -252,7 +252,7 @@ func (d *Driver) mayEmpty(f history.Fault) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	kept, changes := d.nodes.Kept(), slices.Contains(d.operate, true)
-	keeps := func(t wire.Told, but int) (n int) {
+	keeps := func(t wire.Kept, but int) (n int) {
 		for i, k := range kept {
 			if i != but && !d.empty[i] && k.Description != nil && k.Set == t.Set && t.Has(k.Self) {
 				n++

@@ -24,7 +24,7 @@ type World interface {
 
 	// Addrs lists the nodes' addresses, and Kept what they keep of their set.
 	Addrs() []string
-	Kept() []wire.Told
+	Kept() []wire.Kept
 
 	// Close ends it, and returns an error for what has not ended by itself.
 	Close() error
@@ -50,7 +50,7 @@ type Nodes interface {
 	Keys() []Key
 	Weigh() []history.Weight
 	Addrs() []string
-	Kept() []wire.Told
+	Kept() []wire.Kept
 	Close() error
 }
 

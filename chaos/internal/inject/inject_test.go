@@ -66,11 +66,11 @@ func TestFaultsOfHostAndLink(t *testing.T) {
 // that keeps nothing is told nothing.
 func TestMisledIsSomethingElse(t *testing.T) {
 	nodes := []string{"node0", "node1", "node2"}
-	kept := wire.Told{Self: "node0", Description: &wire.Description{Set: "s", Epoch: 3, Members: nodes, MaxTTL: 10_000}}
+	kept := wire.Kept{Self: "node0", Description: &wire.Description{Set: "s", Epoch: 3, Members: nodes, MaxTTL: 10_000}}
 	damaged, later, others := 0, 0, 0
 	for which := range 600 {
 		text := inject.Misled(kept, nodes, which)
-		told := wire.ParseTold(text)
+		told := wire.ParseKept(text)
 		switch {
 		case text == kept.String() && which%6 != 4: // of the kind that has another member's data, one is its own
 			t.Errorf("%d: it is what the node keeps", which)
@@ -88,7 +88,7 @@ func TestMisledIsSomethingElse(t *testing.T) {
 	if damaged == 0 || later == 0 || others == 0 {
 		t.Errorf("%d are damaged, %d of a later epoch, %d of others", damaged, later, others)
 	}
-	if text := inject.Misled(wire.Told{}, nodes, 1); text != "" {
+	if text := inject.Misled(wire.Kept{}, nodes, 1); text != "" {
 		t.Errorf("a node that keeps nothing is told %q", text)
 	}
 }
@@ -96,10 +96,10 @@ func TestMisledIsSomethingElse(t *testing.T) {
 // TestSnapshotIsOfTheBeginningOrOfAnotherSet: of the same members, so that nobody can tell it by them.
 func TestSnapshotIsOfTheBeginningOrOfAnotherSet(t *testing.T) {
 	d := &wire.Description{Set: "s", Epoch: 3, Members: []string{"node0", "node1"}, MaxTTL: 10_000}
-	kept, first := wire.Told{Self: "node0", Description: d}, wire.Told{Self: "node0", Description: &wire.Description{Set: "f", Epoch: 1, Members: []string{"node0"}, MaxTTL: 10_000}}
+	kept, first := wire.Kept{Self: "node0", Description: d}, wire.Kept{Self: "node0", Description: &wire.Description{Set: "f", Epoch: 1, Members: []string{"node0"}, MaxTTL: 10_000}}
 	for which := range 20 {
 		text := inject.Snapshot(kept, first, which)
-		told := wire.ParseTold(text)
+		told := wire.ParseKept(text)
 		if which%2 == 0 {
 			if text != first.String() {
 				t.Errorf("%d: it is not the first one: %q", which, text)
@@ -108,7 +108,7 @@ func TestSnapshotIsOfTheBeginningOrOfAnotherSet(t *testing.T) {
 			t.Errorf("%d: it is %q", which, text)
 		}
 	}
-	if text := inject.Snapshot(wire.Told{}, first, 1); text != first.String() {
+	if text := inject.Snapshot(wire.Kept{}, first, 1); text != first.String() {
 		t.Errorf("a node that keeps nothing is restored to %q", text)
 	}
 }

@@ -9,7 +9,7 @@ import (
 // Misled is something else than what a node keeps of its set, as one node may have it: a client has written it that
 // may write to the node, or it is from the data of another server. Addresses are those of all nodes, and which draws one
 // of many texts.
-func Misled(kept wire.Told, addresses []string, which int) string {
+func Misled(kept wire.Kept, addresses []string, which int) string {
 	if kept.Description == nil {
 		return ""
 	}
@@ -36,20 +36,20 @@ func Misled(kept wire.Told, addresses []string, which int) string {
 	case 3: // of another set, with this node alone
 		d.Set, d.Members, d.Quorum = "another", []string{kept.Self}, 0
 	case 4: // the data of another member
-		return wire.Told{Self: kept.Members[draw(len(kept.Members))], Description: kept.Description}.String()
+		return wire.Kept{Self: kept.Members[draw(len(kept.Members))], Description: kept.Description}.String()
 	default: // damaged
 		return kept.Self + "\n" + kept.Text()[:len(kept.Text())/2]
 	}
-	return wire.Told{Self: kept.Self, Description: d}.String()
+	return wire.Kept{Self: kept.Self, Description: d}.String()
 }
 
 // Snapshot is what a node keeps of its set that is restored from an old snapshot: the description that it kept at
 // first, or a late one of a set of the same members, which was made before theirs.
-func Snapshot(kept, first wire.Told, which int) string {
+func Snapshot(kept, first wire.Kept, which int) string {
 	if kept.Description == nil || first.Description != nil && which%2 == 0 {
 		return first.String()
 	}
 	d := kept.Copy()
 	d.Set, d.Epoch, d.Past = "earlier", d.Epoch+int64(which/2%5), nil
-	return wire.Told{Self: kept.Self, Description: d}.String()
+	return wire.Kept{Self: kept.Self, Description: d}.String()
 }

@@ -70,10 +70,10 @@ func (w *world) Addrs() (all []string) {
 	return all
 }
 
-func (w *world) Kept() (kept []wire.Told) {
+func (w *world) Kept() (kept []wire.Kept) {
 	for _, n := range w.nodes {
 		text, _ := n.Engine.Mini().DB(0).Get(script.Told)
-		kept = append(kept, wire.ParseTold(text))
+		kept = append(kept, wire.ParseKept(text))
 	}
 	return kept
 }

@@ -27,12 +27,12 @@ type World struct {
 	nodes []*model.Node
 
 	mu    sync.Mutex        // protects first: faults of one instant are injected side by side
-	first map[int]wire.Told // by node: what it kept at the first fault of any node, if it has kept anything
+	first map[int]wire.Kept // by node: what it kept at the first fault of any node, if it has kept anything
 }
 
 // NewWorld makes the nodes of a plan.
 func NewWorld(p *scenario.Plan) *World {
-	w := &World{seed: sim.Seed(p.Run.Seed).For(p.Run.Scenario), plan: p, first: make(map[int]wire.Told)}
+	w := &World{seed: sim.Seed(p.Run.Seed).For(p.Run.Scenario), plan: p, first: make(map[int]wire.Kept)}
 	for i := range p.Run.Nodes {
 		n := model.NewNode(w.seed, fmt.Sprintf("node%d", i), p.RTT)
 		n.Rate(p.Rates[i])
@@ -57,9 +57,9 @@ func (w *World) Addrs() (all []string) {
 	return all
 }
 
-func (w *World) Kept() (kept []wire.Told) {
+func (w *World) Kept() (kept []wire.Kept) {
 	for _, n := range w.nodes {
-		kept = append(kept, n.Told())
+		kept = append(kept, n.Kept())
 	}
 	return kept
 }
@@ -151,7 +151,7 @@ func (w *World) remember() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, n := range w.nodes {
-		if t := n.Told(); t.Description != nil && w.first[i].Description == nil {
+		if t := n.Kept(); t.Description != nil && w.first[i].Description == nil {
 			w.first[i] = t
 		}
 	}
@@ -161,7 +161,7 @@ func (w *World) remember() {
 func (w *World) mislead(n *model.Node, f history.Fault, begin bool) {
 	switch {
 	case f.Kind == history.Mislead && begin:
-		if text := inject.Misled(n.Told(), w.Addrs(), f.Times); text != "" {
+		if text := inject.Misled(n.Kept(), w.Addrs(), f.Times); text != "" {
 			n.Keep(text)
 		}
 	case f.Kind == history.Mislead:
@@ -172,7 +172,7 @@ func (w *World) mislead(n *model.Node, f history.Fault, begin bool) {
 		w.mu.Lock()
 		first := w.first[f.Node]
 		w.mu.Unlock()
-		n.Restore(inject.Snapshot(n.Told(), first, f.Times))
+		n.Restore(inject.Snapshot(n.Kept(), first, f.Times))
 	}
 }
 
@@ -181,12 +181,12 @@ func (w *World) mislead(n *model.Node, f history.Fault, begin bool) {
 // never changed heals by itself, and is left alone.
 func (w *World) remake() {
 	var last *wire.Description
-	kept := make(map[string]wire.Told)
+	kept := make(map[string]wire.Kept)
 	for _, n := range w.nodes {
 		if !n.Up() {
 			continue
 		}
-		told := n.Told()
+		told := n.Kept()
 		kept[n.Name] = told
 		if told.Description != nil && (last == nil || told.Epoch > last.Epoch) {
 			last = told.Description
@@ -212,7 +212,7 @@ func (w *World) remake() {
 	set.Epoch, set.Set, set.Past, set.Former = last.Epoch+1, fmt.Sprint("restored.", last.Epoch), nil, nil
 	for _, n := range w.nodes {
 		if set.Has(n.Name) {
-			n.Remake(wire.Told{Self: n.Name, Description: set}.String())
+			n.Remake(wire.Kept{Self: n.Name, Description: set}.String())
 		}
 	}
 }

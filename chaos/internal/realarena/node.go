@@ -218,14 +218,14 @@ func (n *node) weigh() (w history.Weight, err error) {
 }
 
 // told is what the node keeps of its set, if it says so.
-func (n *node) told() wire.Told {
+func (n *node) told() wire.Kept {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.down || n.hung || n.failure != nil {
-		return wire.Told{}
+		return wire.Kept{}
 	}
 	text, _ := n.admin.Get(context.Background(), script.Told).Result()
-	return wire.ParseTold(text)
+	return wire.ParseKept(text)
 }
 
 // keys lists the keys on the node, with the tokens; a key with several holders is listed for each of them.

@@ -142,7 +142,7 @@ func (w *world) Addrs() (all []string) {
 }
 
 // Kept goes by the nodes that say now what they have.
-func (w *world) Kept() (kept []wire.Told) {
+func (w *world) Kept() (kept []wire.Kept) {
 	for _, n := range w.nodes {
 		kept = append(kept, n.told())
 	}

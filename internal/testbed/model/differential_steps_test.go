@@ -40,7 +40,7 @@ func (s step) String() string {
 		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q, ticket %d of %q for %v", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark, s.call.Ticket, s.call.Waiter, s.call.Lease)
 	}
 	if s.other == "join" {
-		what += fmt.Sprintf(" telling %q", s.hello.Told)
+		what += fmt.Sprintf(" telling %q", s.hello.Keep)
 	}
 	if s.call.Args != nil {
 		what += fmt.Sprintf(" with %q", s.call.Args)
@@ -126,11 +126,11 @@ func ballot(n int) string { return fmt.Sprintf("%024d", n) }
 
 // tells draws what one who joins tells the node of its set: mostly nothing, since from the second epoch on
 // some answers cannot be had any more.
-func tells(rng *rand.Rand) wire.Told {
+func tells(rng *rand.Rand) wire.Kept {
 	if rng.IntN(2) == 0 {
-		return wire.Told{}
+		return wire.Kept{}
 	}
-	return wire.Told{Self: pick(rng, "", name, "another's"), Description: described(pick(rng, "S", "S", "T"), pick[int64](rng, 1, 1, 2, 3))}
+	return wire.Kept{Self: pick(rng, "", name, "another's"), Description: described(pick(rng, "S", "S", "T"), pick[int64](rng, 1, 1, 2, 3))}
 }
 
 // choosing draws the arguments of choose.lua, and merging those of merge.lua.
@@ -305,7 +305,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			s.other = "flush scripts"
 		case 5, 6:
 			s.other = "join"
-			s.hello.Told = tells(rng)
+			s.hello.Keep = tells(rng)
 			s.clock = pick(rng, 0, 0, -time.Hour, time.Hour)
 		case 7:
 			s.other = "join unmarked"
@@ -431,7 +431,7 @@ func scripted(virtual bool) (all [][]step) {
 	noTable := step{other: "flush counters", call: acquire.call}
 	told := func(self, set string, epoch int64) step {
 		s := step{other: "join", mark: "right"}
-		s.hello.Told = wire.Told{Self: self, Description: described(set, epoch)}
+		s.hello.Keep = wire.Kept{Self: self, Description: described(set, epoch)}
 		return s
 	}
 	knows := func(mark string, s step) step {

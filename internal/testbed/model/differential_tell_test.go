@@ -155,7 +155,7 @@ func kind(s step, v any, err error) string {
 func count(seen map[string]int, s step, v any, err error) {
 	seen[kind(s, v, err)]++
 	if list, _ := v.([]any); s.other == "join" && err == nil {
-		seen[fmt.Sprint("kept ", wire.ParseTold(list[3].(string)).At())]++
+		seen[fmt.Sprint("kept ", wire.ParseKept(list[3].(string)).At())]++
 	}
 	messages, _ := v.([]string)
 	for _, m := range messages {

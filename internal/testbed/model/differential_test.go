@@ -85,7 +85,7 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 		if hello.Marked {
 			mark = m.Value
 		}
-		return []any{m.Value, m.Before, m.Now, m.Told.String()}, nil
+		return []any{m.Value, m.Before, m.Now, m.Kept.String()}, nil
 	}
 	listener := new(audience)
 	listen := func() {
@@ -157,10 +157,10 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 	load(process)
 	join := func(keys []string, runID string, hello wire.Hello) (any, error) {
 		text := ""
-		if d := hello.Told.Description; d != nil {
+		if d := hello.Keep.Description; d != nil {
 			text = d.Text()
 		}
-		v, err := client.Eval(ctx, script.Join, keys, runID, hello.Time, "", text, hello.Told.Self, hello.While).Result()
+		v, err := client.Eval(ctx, script.Join, keys, runID, hello.Time, "", text, hello.Keep.Self, hello.While).Result()
 		if err != nil {
 			return nil, err
 		}

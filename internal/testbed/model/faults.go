@@ -117,7 +117,7 @@ func (n *Node) Rate(r float64) { n.set(func() { n.rate = r }) }
 
 // Keep has the node keep a text in the place of the description of its set, as a client does that can write to it, or a
 // snapshot that is restored.
-func (n *Node) Keep(text string) { n.set(func() { n.told = wire.ParseTold(text) }) }
+func (n *Node) Keep(text string) { n.set(func() { n.kept = wire.ParseKept(text) }) }
 
 // Restore starts the node again from a snapshot that has nothing but the description of a set.
 func (n *Node) Restore(text string) {
@@ -126,7 +126,7 @@ func (n *Node) Restore(text string) {
 		n.run++
 		clear(n.scripts)
 		n.forget()
-		n.told = wire.ParseTold(text)
+		n.kept = wire.ParseKept(text)
 	})
 }
 
@@ -135,7 +135,7 @@ func (n *Node) Forget() { n.Remake("") }
 
 // Remake is what redlock members restore does: Forget and Keep in one step.
 func (n *Node) Remake(text string) {
-	n.set(func() { n.marker, n.told, n.choice, n.epoch = "", wire.ParseTold(text), choice{}, n.epoch+1 })
+	n.set(func() { n.marker, n.kept, n.choice, n.epoch = "", wire.ParseKept(text), choice{}, n.epoch+1 })
 }
 
 // Up reports whether the node runs.

@@ -277,11 +277,11 @@ func (n *Node) Tokens() iter.Seq2[string, string] {
 	}
 }
 
-// Told is what the node keeps of its set.
-func (n *Node) Told() wire.Told {
+// Kept is what the node keeps of its set.
+func (n *Node) Kept() wire.Kept {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.told
+	return n.kept
 }
 
 // Ghost reports whether a key was set by a command of an acquire (wire.Plain) that was carried out a TTL

@@ -56,9 +56,9 @@ func (n *Node) Size() (keys, bytes int) {
 	if n.marker != "" {
 		add(n.marker)
 	}
-	if n.told.Description != nil {
+	if n.kept.Description != nil {
 		add(script.Told)
-		bytes += len(n.told.String())
+		bytes += len(n.kept.String())
 	}
 	if n.choice.epoch > 0 || n.choice.comes != "" {
 		add(script.Choice)

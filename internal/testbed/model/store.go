@@ -28,7 +28,7 @@ type store struct {
 	counts  map[string]int64 // the numbers, by bucket (see fence and below)
 	queues  map[string]*queue
 	marker  string
-	told    wire.Told       // what it keeps of its set
+	kept    wire.Kept       // what it keeps of its set
 	choice  choice          // of the next description
 	run     int             // how often it was started
 	scripts map[string]bool // by whom they are for; see hashes
@@ -116,18 +116,18 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 	}
 	mark = wire.Mark{Now: n.micros()}
 	if hello.Marked {
-		if told := n.tells(hello); told != n.told {
+		if told := n.tells(hello); told != n.kept {
 			if err := n.writable(); err != nil {
 				return mark, err
 			}
-			again := n.told.Description == nil && n.choice.epoch != told.Epoch && !n.comes(told.Description)
-			if n.told, n.choice = told, (choice{}); again {
+			again := n.kept.Description == nil && n.choice.epoch != told.Epoch && !n.comes(told.Description)
+			if n.kept, n.choice = told, (choice{}); again {
 				n.choice.lost = told.Epoch
 			}
 		}
-		mark.Told = n.told
+		mark.Kept = n.kept
 		before, _ := wire.ParseMarker(n.marker)
-		anew := before.Epoch > n.told.At()
+		anew := before.Epoch > n.kept.At()
 		if mark.Before = n.marker; anew {
 			mark.Before = ""
 		}
@@ -152,7 +152,7 @@ func (n *store) marked(hello *wire.Hello, anew bool) string {
 	const slack = wire.MarkerSlack
 	now := n.start.Add(n.now()).UnixMilli()
 	mark, ok := wire.ParseMarker(n.marker)
-	mark.Epoch = n.told.At()
+	mark.Epoch = n.kept.At()
 	switch {
 	case anew || !ok || mark.RunID != n.runID() || mark.Born > now+slack:
 		mark.RunID, mark.Born, mark.Writer, mark.DB = n.runID(), now, hello.Time, ""
@@ -163,21 +163,21 @@ func (n *store) marked(hello *wire.Hello, anew bool) string {
 }
 
 // tells is what the node is to keep of its set, when a client has joined.
-func (n *store) tells(hello *wire.Hello) wire.Told {
-	d := hello.Told.Description
+func (n *store) tells(hello *wire.Hello) wire.Kept {
+	d := hello.Keep.Description
 	switch {
 	case d == nil:
-	case n.told.Description != nil && n.told.Set == d.Set && n.told.At() < d.Epoch:
-		self := n.told.Self
-		if hello.Told.Self != "" && !d.Has(self) {
-			self = hello.Told.Self
+	case n.kept.Description != nil && n.kept.Set == d.Set && n.kept.At() < d.Epoch:
+		self := n.kept.Self
+		if hello.Keep.Self != "" && !d.Has(self) {
+			self = hello.Keep.Self
 		}
-		return wire.Told{Self: self, Description: d}
-	case hello.Told.Self == "":
-	case n.told.Description == nil && (n.marker != "" && n.marker == hello.While || n.choice.value == d.Text() || n.comes(d)):
-		return hello.Told
+		return wire.Kept{Self: self, Description: d}
+	case hello.Keep.Self == "":
+	case n.kept.Description == nil && (n.marker != "" && n.marker == hello.While || n.choice.value == d.Text() || n.comes(d)):
+		return hello.Keep
 	}
-	return n.told
+	return n.kept
 }
 
 // A choice is that of a description, which is under way.
@@ -203,8 +203,8 @@ func (n *store) comes(d *wire.Description) bool {
 func (n *store) choose(c *Call) (any, error) {
 	epoch, _ := strconv.ParseInt(c.Args[0], 10, 64)
 	ballot, value, set := c.Args[1], c.Args[2], ""
-	if n.told.Description != nil {
-		set = n.told.Set
+	if n.kept.Description != nil {
+		set = n.kept.Set
 	}
 	if len(c.Args) > 4 {
 		if err := n.writable(); err != nil {
@@ -213,10 +213,10 @@ func (n *store) choose(c *Call) (any, error) {
 		if n.marker != "" {
 			n.choice.comes = n.note(value)
 		}
-		return []any{n.told.String(), "", "", "", n.marker, int64(0)}, nil
+		return []any{n.kept.String(), "", "", "", n.marker, int64(0)}, nil
 	}
-	if n.told.At() != epoch-1 || set != c.Args[3] {
-		return []any{n.told.String(), "", "", "", n.marker, int64(0)}, nil
+	if n.kept.At() != epoch-1 || set != c.Args[3] {
+		return []any{n.kept.String(), "", "", "", n.marker, int64(0)}, nil
 	}
 	now := n.choice
 	if now.epoch != epoch {
@@ -235,7 +235,7 @@ func (n *store) choose(c *Call) (any, error) {
 		}
 		n.choice = now
 	}
-	return []any{n.told.String(), now.promised, now.taken, now.value, n.marker, lost}, nil
+	return []any{n.kept.String(), now.promised, now.taken, now.value, n.marker, lost}, nil
 }
 
 // merge gives the counters, or makes them at least as large.
@@ -274,7 +274,7 @@ func (n *store) forget() {
 	clear(n.keys)
 	clear(n.counts)
 	clear(n.queues)
-	n.marker, n.told, n.choice = "", wire.Told{}, choice{}
+	n.marker, n.kept, n.choice = "", wire.Kept{}, choice{}
 }
 
 // list gives the keys of locks.

@@ -22,7 +22,7 @@ type Node struct {
 	Addr   string // as it was given
 	Err    error  // why the node did not answer, or refused to say what it keeps
 	Text   string // the description as stored, byte for byte
-	Told   wire.Told
+	Told   wire.Kept
 	Next   *wire.Description // what it has accepted in the choice of the next description; nil: nothing
 	RunID  string            // of the server's process; "": unknown
 	Copy   bool              // it has a copy of another server's data: see FindCopies
@@ -39,7 +39,7 @@ func At(ctx context.Context, rdb *redis.Client) Node {
 	}
 	text := func(v any) string { s, _ := v.(string); return s }
 	k.Text = text(values[0])
-	k.Told = wire.ParseTold(k.Text)
+	k.Told = wire.ParseKept(k.Text)
 	k.RunID, _ = runID(ctx, rdb)
 	_, k.Marked = wire.ParseMarker(text(values[1]))
 	if taken, err := rdb.HGet(ctx, lua.Choice, "description").Result(); err == nil {
@@ -120,9 +120,9 @@ func (d *View) Judge() { d.Set = believed(d.Given, nil) }
 func believed(nodes []Node, known *wire.Description) *wire.Description {
 	var witnesses []wire.Witness
 	for _, k := range nodes {
-		w := wire.Witness{Name: k.Addr, Told: k.Told, Met: k.Err == nil}
+		w := wire.Witness{Name: k.Addr, Kept: k.Told, Met: k.Err == nil}
 		if k.Copy {
-			w.Told, w.Met = wire.Told{}, false
+			w.Kept, w.Met = wire.Kept{}, false
 		}
 		witnesses = append(witnesses, w)
 	}

@@ -77,11 +77,11 @@ func TestFindingsGolden(t *testing.T) {
 	find("it refuses to wake waiters", true, func(p *patient) { p.callError = fmt.Errorf("NOPERM no permissions to access a channel") })
 	find("nodes on one host", true, func(p *patient) { p.opts = &redis.Options{Addr: "10.0.0.2:6380"} })
 	// in has the nodes keep the description of one set, and the first of them something else.
-	in := func(when string, members int, keeps func(d wire.Description) wire.Told) {
+	in := func(when string, members int, keeps func(d wire.Description) wire.Kept) {
 		all := []*patient{fine(1), fine(2), fine(3)}
 		d := wire.Description{MaxTTL: 10_000, Epoch: 3, Set: "one", Members: []string{at(1), at(2), at(3), at(4)}[:members]}
 		for _, p := range all[1:] {
-			p.keeping.Told = wire.Told{Self: p.name, Description: &d}
+			p.keeping.Told = wire.Kept{Self: p.name, Description: &d}
 		}
 		all[0].keeping.Told = keeps(d)
 		if members > len(all) {
@@ -93,11 +93,11 @@ func TestFindingsGolden(t *testing.T) {
 			fmt.Fprintf(g, "    %v %s: %s\n      %s\n", f.must, strings.Join(f.nodes, ", "), f.what, f.todo)
 		}
 	}
-	in("it keeps no description", 3, func(wire.Description) wire.Told { return wire.Told{} })
-	in("it keeps an earlier description", 3, func(d wire.Description) wire.Told { d.Epoch = 2; return wire.Told{Self: at(1), Description: &d} })
-	in("it belongs to another set", 3, func(d wire.Description) wire.Told { d.Set = "other"; return wire.Told{Self: at(1), Description: &d} })
-	in("a member was not given", 4, func(d wire.Description) wire.Told { return wire.Told{Self: at(1), Description: &d} })
-	in("it was removed", 3, func(d wire.Description) wire.Told { return wire.Told{Self: at(9), Description: &d} })
+	in("it keeps no description", 3, func(wire.Description) wire.Kept { return wire.Kept{} })
+	in("it keeps an earlier description", 3, func(d wire.Description) wire.Kept { d.Epoch = 2; return wire.Kept{Self: at(1), Description: &d} })
+	in("it belongs to another set", 3, func(d wire.Description) wire.Kept { d.Set = "other"; return wire.Kept{Self: at(1), Description: &d} })
+	in("a member was not given", 4, func(d wire.Description) wire.Kept { return wire.Kept{Self: at(1), Description: &d} })
+	in("it was removed", 3, func(d wire.Description) wire.Kept { return wire.Kept{Self: at(9), Description: &d} })
 	show := func(when string, all ...*patient) {
 		fmt.Fprintf(g, "\n%s\n", when)
 		for _, f := range of(true, all...) {

@@ -89,7 +89,7 @@ func restore(c *console.Console, cfg *membersConfig) error {
 	rank := func(i int) string { return fmt.Sprint(found[i].Text == "", " ", set.Members[i]) } // "false" sorts before "true"
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(rank(i), rank(j)) })
 	for n, i := range order {
-		is, err := restoreAt(servers[i], wire.Told{Self: set.Members[i], Description: set}, found[i].Text)
+		is, err := restoreAt(servers[i], wire.Kept{Self: set.Members[i], Description: set}, found[i].Text)
 		if is {
 			continue
 		}
@@ -121,7 +121,7 @@ func keepers(nodes []peek.Node) (all []string) {
 	return all
 }
 
-func restoreAt(o *redis.Options, told wire.Told, before string) (bool, error) {
+func restoreAt(o *redis.Options, told wire.Kept, before string) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), peek.Patience)
 	defer cancel()
 	n := peek.Client(o)
