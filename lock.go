@@ -190,11 +190,17 @@ func (l *Lock) Until() time.Time {
 func (l *Lock) left() time.Duration { return max(0, left(l.Until(), l.locker.now())) }
 
 // validUntil is the end of validity, when a quorum has confirmed requests of which the
-// first byte left then.
+// first byte left then. MaxHold began later. Between the two readings the wall clock may have been set, or the monotonic one
+// have stood still, so that each of two ends is the earlier one by one of the clocks. What counts is which of them is over
+// first by any clock from now on.
 func (l *Lock) validUntil(sent time.Time) time.Time {
 	until := sent.Add(l.claim.TTL - l.locker.settings().drift(l.claim.TTL))
-	if !l.maxUntil.IsZero() && left(l.maxUntil, sent) < left(until, sent) { // by both clocks: one may have been set since
-		return l.maxUntil
+	if l.maxUntil.IsZero() {
+		return until
+	}
+	now := l.locker.now()
+	if rest := left(l.maxUntil, now); rest < left(until, now) {
+		return now.Add(rest)
 	}
 	return until
 }
@@ -346,7 +352,10 @@ func (l *Lock) lost(kind error) error {
 }
 
 // spent reports whether an extension would gain nothing, since MaxHold ends the lock before.
-func (l *Lock) spent() bool { return !l.maxUntil.IsZero() && !l.Until().Before(l.maxUntil) }
+func (l *Lock) spent() bool {
+	now := l.locker.now()
+	return !l.maxUntil.IsZero() && left(l.maxUntil, now) <= left(l.Until(), now)
+}
 
 // fail ends a lock that its holder has not given back, and returns the cause for
 // which it ended first. The nodes that still have it are told to drop it.

@@ -496,3 +496,31 @@ func TestMaxHoldEndsByTheClockThatIsAhead(t *testing.T) {
 		}
 	})
 }
+
+// TestSuspendedWhileAcquiringWithMaxHold: MaxHold begins when the lock has been acquired, and its validity when it was asked
+// for. The machine was suspended in between, so by the monotonic clock MaxHold is over first, and by the wall clock
+// validity: that is what counts.
+func TestSuspendedWhileAcquiringWithMaxHold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFleet(t, 3)
+		lk := f.client(&redlock.Options{}, 0)
+		if err := lk.WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range f.nodes {
+			n.Delay(100*time.Millisecond, 0)
+		}
+		asked := time.Now()
+		time.AfterFunc(50*time.Millisecond, func() { f.host[lk].Suspend(9 * time.Second) })
+		l, err := lk.TryAcquire(t.Context(), "a", redlock.MaxHold(8*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(asked); took < 9*time.Second {
+			t.Fatalf("it took %v: the test does not test what it means to", took)
+		}
+		if end := f.host[lk].Real(l.Until()); end.After(asked.Add(10 * time.Second)) {
+			t.Errorf("it is valid until %v after it was asked for, and its keys live for 10s", end.Sub(asked))
+		}
+	})
+}
