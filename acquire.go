@@ -417,7 +417,8 @@ func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	return l, nil
 }
 
-// asking makes the lock that a round asks for.
+// asking makes the Lock for one round, with a token of its own, made from the waiter's secret if there is one. number is that of
+// an acquire by plain commands, and its proposed fence; 0: the round uses the script. slot is the one to ask for; 0: any.
 func (c *call) asking(number, slot int64, w *waitlist.Waiter) *Lock {
 	if number == 0 {
 		c.trace.tries()
@@ -480,7 +481,7 @@ func (lk *Locker) sign(secret string, a *acquisition, trace string) string {
 	return wire.Sign(secret, lk.now(), a.names, trace, lk.settings().label)
 }
 
-// newLock makes one that nobody has yet. Slot is the one to ask for; 0: any.
+// newLock makes a Lock with this token. No node has been asked for it yet. slot is the one to ask for; 0: any.
 func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 	l := &Lock{locker: lk, name: a.name, shut: a.shut}
 	l.renewal = renew.NewEntry(item{l})

@@ -212,8 +212,8 @@ func (e *NodeError) outdated(known *wire.Description) bool {
 	return is && by.Outdated(known)
 }
 
-// outdated reports whether a node could not vote by the description that the client went by, and it goes by another one
-// by now.
+// outdated reports whether a node had no vote by a description of the set that the client has replaced since; known is the one
+// that it uses now.
 func (e *QuorumError) outdated(known *wire.Description) bool {
 	return slices.ContainsFunc(e.Nodes(), func(n *NodeError) bool { return n.outdated(known) })
 }

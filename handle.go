@@ -193,6 +193,8 @@ func (lk *Locker) fromHandle(h Handle) (*Lock, error) {
 	return l, nil
 }
 
+// attach extends the lock that fromHandle has made, in one round, and returns it if a quorum confirms. It gives the lock back
+// at all nodes if a quorum has lost it, or if its MaxHold is over. After other failures the keys stay.
 func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error) {
 	if err := lk.enter(); err != nil {
 		return nil, err

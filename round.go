@@ -450,8 +450,9 @@ func (l *Lock) counts(n *lane.Lane, by *wire.Description) bool {
 	return l.counted(n, last)
 }
 
-// counted reports whether a node counts after an extension that says that no rival can have had a quorum: last is
-// the last of these. Under the mutex.
+// counted reports whether a node's confirmation of an extension is a vote (counts). It is, unless the node was given the token
+// anew and no extension since then has ruled out a rival. last is the number of the latest extension that has ruled one out.
+// Under the lock's mutex.
 func (l *Lock) counted(n *lane.Lane, last int32) bool {
 	filled := l.recorded(n).filled
 	return filled == 0 || filled < last
@@ -505,8 +506,8 @@ func (l *Lock) landed(n *lane.Lane) {
 	}
 }
 
-// releaseLateGrant gives back what a node has granted after the lock had ended: releaseAsync may
-// have come before the request left.
+// releaseLateGrant releases the lock at a node that has granted it, if the lock has ended by now: the release that ended it may
+// have passed the node over, since the request had not been sent. A detached lock is left alone.
 func (l *Lock) releaseLateGrant(n *lane.Lane) {
 	if l.over() {
 		l.giveBack(n, l.locker.now())

@@ -156,7 +156,8 @@ type Claim struct {
 // nothing and give nothing back.
 func (c *Claim) Span(n int) { c.places = make(Places, max(n, 1)) }
 
-// Places is for how many nodes the claim notes, or has noted, where its token is.
+// Places is how many places the claim has. Each notes for one node whether the token may be there. Those that no node uses yet
+// are counted, and those of lanes that have ended.
 func (c *Claim) Places() (n int) {
 	c.places.each(func(*place) bool { n++; return false })
 	return n

@@ -232,7 +232,7 @@ func call(w *resp.Writer, hash string, keys []string, more string) {
 	}
 }
 
-// buckets adds the buckets of keys.
+// buckets writes an argument of the script for each key: the number of its bucket (script.Bucket), in which its fence is stored.
 func buckets(w *resp.Writer, keys []string) {
 	for _, key := range keys {
 		w.String(*script.Bucket(key))

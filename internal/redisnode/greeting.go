@@ -40,7 +40,8 @@ func (g *greeting) why(err error) error {
 	return resp.Error(line)
 }
 
-// Write sends what is left to read of a connection that the server has closed to g.said.
+// Write writes b to the connection. If that fails, it reads for up to 10 ms what the server has sent before it closed the
+// connection, so that why can report the server's own reason.
 func (g *greeting) Write(b []byte) (n int, err error) {
 	if n, err = g.Conn.Write(b); err != nil {
 		_ = g.Conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))

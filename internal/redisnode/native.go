@@ -36,6 +36,8 @@ func probeNatives(ctx context.Context, p redis.Pipeliner) nativeProbe {
 	}
 }
 
+// natives reads the replies to the probe: which commands the server has that compare the token themselves. A command that
+// failed, or gave another reply than for a missing key, is taken for missing.
 func (p nativeProbe) natives() natives {
 	n := natives{extend: errors.Is(p.ifeq.Err(), redis.Nil) && p.exists.Err() == nil}
 	for name, c := range map[string]*redis.Cmd{"delex": p.delex, "delifeq": p.delifeq} {

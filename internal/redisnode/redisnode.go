@@ -295,9 +295,8 @@ func text(d *wire.Description) string {
 	return d.Text()
 }
 
-// database is the number of the database that a connection uses, as the server reports it. The
-// client's settings need not have it, and two clients that took one marker for that of different
-// databases would write it anew all the time. Empty: the server does not say.
+// database is the number of the connection's database, from the reply to CLIENT INFO; empty: the server does not say. The
+// client's settings may not have it, and clients that disagreed about it would keep replacing each other's marker.
 func database(self *redis.Cmd) string {
 	about, _ := self.Text()
 	for field := range strings.FieldsSeq(about) {

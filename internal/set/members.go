@@ -140,14 +140,14 @@ func (s *Set) unfinished() bool {
 	return s.known != nil && !s.quorumKeeps() && slices.ContainsFunc(s.View().nodes, s.ahead)
 }
 
-// forgotten is why the program cannot use the set; nil: it can, as far as is known. Most of its members keep no description
-// any more, and the set was changed. They may have kept a later description than any that is still known, so nobody tells
-// them (mayTell), until an operator says which nodes the set has. A set that was never changed heals by itself.
+// forgotten returns an error if most members of a set that was changed have lost its description: one of them may have kept a
+// later one than any that is still known, so an operator must say which nodes the set has. Until then no client tells these
+// members a description (mayTell). A set that was never changed heals by itself.
 //
-// While the program knows no set, its members are those of the nodes that it was given. A node that has just become a member
-// keeps none, either, and takes what it is told: one counts when it has been told, and still keeps none. And while no set is
-// known, one counts when it has been asked since the last description was heard of. Otherwise it may have kept none as
-// long as the set was new. Forgotten gives the lanes to those that would count, and are to be asked again. Under the mutex.
+// A member has lost the description if it was told the one that is known, and keeps none all the same: one that has just been
+// added keeps none, either, until it is told. While no set is known, the members are those of the given nodes, and one has lost
+// the description if it has been asked since the latest one was heard of: before that, the set may have been new. stale are the
+// nodes that are to be asked again for that reason. Under the mutex.
 func (s *Set) forgotten() (stale []*node, _ error) {
 	nodes := s.heeded()
 	var kept *wire.Description  // the last one that a node keeps

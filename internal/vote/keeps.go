@@ -63,7 +63,8 @@ func (m *Node) Taken() string {
 	return ""
 }
 
-// TakeFor takes the node for a member from now on; nil: for none.
+// TakeFor sets which member of the set the node is believed to be, by that member's address; nil: it is no member. A node that
+// says that it is another member has no vote then (CopyError).
 func (m *Node) TakeFor(member *string) { m.as.Store(member) }
 
 // unlike says why a node that keeps this has no vote by a description; nil: it keeps that one, and the program can use it.

@@ -108,8 +108,9 @@ func (m *Node) Now() time.Time { return m.cfg.Clock.Now() }
 // Marked reports whether the client wants the node to have a marker.
 func (m *Node) Marked() bool { return m.cfg.Quarantine > 0 }
 
-// Joined takes in what the node said when it was joined, at some moment after sent. Heard is called before the marker is
-// known, which may be that of a later epoch: what is granted by that marker does not count by an earlier description.
+// Joined takes in the node's answer to the join script, which was sent at sent. A new marker begins the node's quarantine. If
+// markers are in use, it calls heard before it stores the marker: the marker may belong to a later epoch, and the set must
+// know of that before a grant under it is judged.
 func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marker)) {
 	now := m.Now()
 	m.scriptOnly.Store(mark.ScriptOnly)

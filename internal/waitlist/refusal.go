@@ -110,7 +110,8 @@ func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 
 func (n *NodeRefusal) inTheWay() bool { return n.Status == wire.Held || n.Status == wire.Reserved }
 
-// Preceded reports whether a contender was seen that came before this one.
+// Preceded reports whether a node holds or reserves the lock for a contender that goes before c: it has a smaller ticket, or the
+// same ticket and a smaller nonce.
 func (r *Refusal) Preceded(c *wire.Contender) bool {
 	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool {
 		other, is := wire.ParseContender(n.Holder)

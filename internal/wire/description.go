@@ -237,7 +237,8 @@ type Kept struct {
 	Damage       error  // why what it keeps is no description; nil: it keeps one, or nothing
 }
 
-// ParseKept reads what a node keeps. What cannot be a description is none, and costs the node its vote.
+// ParseKept parses what a node keeps: its own address, a newline, and a description of the set; empty: it keeps nothing. A text
+// that cannot be read is reported in Kept.Damage, and the node has no vote then.
 func ParseKept(text string) Kept {
 	if text == "" {
 		return Kept{}
