@@ -239,9 +239,6 @@ func (lk *Locker) isClosing() bool {`},
 	{"a request may be as late as it likes", []edit{
 		{"internal/testbed/model/scripts.go", "if c.Latest > 0 && now > c.Latest {", "if false {"},
 	}, "model", "ghosts", 500},
-	{"MaxHold is over first by the monotonic clock", []edit{
-		{"lock.go", "if rest := left(l.maxUntil, now); rest < left(until, now) {\n\t\treturn now.Add(rest)", "if l.maxUntil.Before(until) {\n\t\treturn l.maxUntil.Add(now.Sub(now))"},
-	}, "model", "suspended hosts", 6000},
 	{"no check after a machine was suspended", []edit{
 		{"internal/renew/renew.go", "	s.check(now)\n", ""},
 	}, "model", "suspended hosts", 500},
