@@ -222,13 +222,8 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 		} else {
 			w.Withdraw(false) // it would keep the places of others for whom there may be a quorum
 		}
-		c.trace.wait(why)
 		p := waitlist.Pause{Held: refusal.Held, Longest: refusal.RetryIn(try, c.ttl, c.lk.parts.Host), Key: why.token}
-		if vain >= manyCalls {
-			p.Hold = waitlist.Backoff(vain-manyCalls, c.ttl, c.lk.parts.Host.Jitter())
-		}
-		p.Round = elapsed(sent, c.lk.now())
-		called, stopped := w.Rest(c.ctx, c.lk.closing, p)
+		called, stopped := c.rest(w, why, p, sent, vain)
 		if vain++; !called {
 			vain = 0
 		}
@@ -238,6 +233,17 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 		}
 		slot = cmp.Or(w.FreeSlot(), slot)
 	}
+}
+
+// rest waits until there is a point in another attempt: a message has called the waiter, or the pause is over. vain is how
+// many attempts in a row messages have led to in vain. Stopped: the call is to return.
+func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent time.Time, vain int) (called, stopped bool) {
+	c.trace.wait(why)
+	if vain >= manyCalls {
+		p.Hold = waitlist.Backoff(vain-manyCalls, c.ttl, c.lk.parts.Host.Jitter())
+	}
+	p.Round = elapsed(sent, c.lk.now())
+	return w.Rest(c.ctx, c.lk.closing, p)
 }
 
 // shutOut reports whether so many nodes have refused this client for so long that waiting is of no use, and has the error

@@ -105,10 +105,7 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 		}
 		if ticket, good := c.lk.lanes.Ticket(c.began); w == nil && good && !behind {
 			me = &wire.Contender{Ticket: ticket, Nonce: c.lk.parts.Host.Token()}
-			w = c.lk.waiting.Enter(&waitlist.Want{
-				Queue: "\x00" + me.Waiter(), Key: c.key, Keys: c.keys, Modes: c.modes, TTL: c.ttl, Slots: c.most(),
-				Began: c.began, Contender: me, Lease: c.lk.nodeTimeout(c.ttl),
-			})
+			w = c.entered(me)
 			try = 0
 		}
 		l, err := c.attempt(before.FreeSlot(), w)
@@ -142,6 +139,14 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 			return nil, last
 		}
 	}
+}
+
+// entered is the waiter of a contender. Its places in the queues end with a NodeTimeout.
+func (c *call) entered(as *wire.Contender) *waitlist.Waiter {
+	return c.lk.waiting.Enter(&waitlist.Want{
+		Queue: "\x00" + as.Waiter(), Key: c.key, Keys: c.keys, Modes: c.modes, TTL: c.ttl, Slots: c.most(),
+		Began: c.began, Contender: as, Lease: c.lk.nodeTimeout(c.ttl),
+	})
 }
 
 // seenWithQuorum reports whether other clients may have seen this one with a quorum of nodes in an attempt that has

@@ -247,11 +247,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	if err := self.Err(); wire.IsReply(err) && facts.Code(err.Error()) == "NOAUTH" {
 		return err
 	}
-	about := make(facts.Facts)
-	for _, section := range info {
-		about.Add(section.Val())
-	}
-	about.Probed(probe.Result())
+	about := factsOf(info, probe)
 	if err := s.admit(about); err != nil {
 		return err
 	}
@@ -288,6 +284,17 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
+// factsOf is what a server says of itself: by INFO, and by what the probe found.
+func factsOf(info []*redis.StringCmd, probe *redis.Cmd) facts.Facts {
+	about := make(facts.Facts)
+	for _, section := range info {
+		about.Add(section.Val())
+	}
+	about.Probed(probe.Result())
+	return about
+}
+
+// text is a description as the scripts take it.
 func text(d *wire.Description) string {
 	if d == nil {
 		return ""
