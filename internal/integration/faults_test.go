@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 func TestReadOnly(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "held")
+	onAllNodes(t, lk, l)
 	on(t, servers[:2], "REPLICAOF", "127.0.0.1", "1")
 
 	_, err := lk.TryAcquire(t.Context(), "a")
@@ -35,6 +37,16 @@ func TestReadOnly(t *testing.T) {
 	on(t, servers[:2], "REPLICAOF", "NO", "ONE")
 	nothingLeft(t, servers)
 	lockAgain(t, lk)
+}
+
+// onAllNodes waits until all nodes vote, and have a lock. A quorum is enough to acquire the first lock on new nodes; the others
+// may be told the description of their set at that moment, and have not been asked for the lock yet.
+func onAllNodes(t *testing.T, lk *redlock.Locker, l *redlock.Lock) {
+	t.Helper()
+	eventually(t, 2*time.Second, "the lock is on all nodes", func() bool {
+		st, err := lk.Inspect(t.Context(), l.Name())
+		return err == nil && !slices.ContainsFunc(st.Nodes, func(n redlock.NodeStatus) bool { return n.Err != nil || n.Token != l.Token() })
+	})
 }
 
 // TestOutOfMemory: a full server takes no new lock, and the error names it; a lock that it has is extended
