@@ -48,7 +48,7 @@ func orphans(ctx context.Context, e *env) ([]*table, error) {
 			fmt.Sprintf("Contended: %d lockers with clients of their own make one attempt each on the same name at the same moment; "+
 				"the one that gets it releases at once. The next round begins when all are done.", contendersOnOneKey),
 			"Other keys begin with the name of a lock, and are none and no counter; all nodes together.",
-			"Counters are kept on purpose, one on each node for each name (the last fence), for a day after the last lock; all nodes together.",
+			"Counters are kept on purpose: a table of fixed size on each node, which all names share; all nodes together.",
 		},
 	}}, nil
 }

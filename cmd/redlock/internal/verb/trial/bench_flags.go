@@ -28,8 +28,7 @@ const (
 	// of milliseconds; a shorter measurement would show only that.
 	leastLength = 100 * time.Millisecond
 
-	// mostCallers limits the effect of a typing error: each caller's name leaves a counter on every node for 25
-	// hours.
+	// mostCallers limits the effect of a typing error.
 	mostCallers = 10_000
 
 	// defaultCallers are those of the comparison in bench/: one caller, some, and enough to keep a small machine
