@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -483,6 +484,40 @@ func TestMaxHoldEndsALock(t *testing.T) {
 		wantEnd(t, short.Context(t.Context()), short.Until(), errMaxHold)
 		synctest.Wait()
 		ms.empty(t)
+	})
+}
+
+// A wobbly clock has two readings, as that of a host, of which the monotonic one is now and then 30 ns late.
+type wobbly struct {
+	began time.Time // in the bubble, whose times have no monotonic reading
+	looks atomic.Int64
+}
+
+var outside = time.Now()
+
+func (c *wobbly) Now() time.Time {
+	now := time.Now()
+	t := outside.Add(now.Sub(c.began))
+	ahead := now.Sub(t.Round(0))
+	return asleep(t.Add(ahead), ahead+time.Duration(c.looks.Add(1)*c.looks.Load()%7%2)*30)
+}
+
+// TestMaxHoldIsReachedOnClocksThatWobble: that a lock lives for no longer than MaxHold is known, whatever lies between two
+// readings: it is not extended in vain, and the reason for its end is MaxHold.
+func TestMaxHoldIsReachedOnClocksThatWobble(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		lk := newModels(3).locker(t, &Options{Clock: &wobbly{began: time.Now()}})
+		for range 50 {
+			l := acquired(t, lk, "a", MaxHold(time.Second))
+			for range 10 {
+				if !l.spent() {
+					t.Fatalf("MaxHold would allow more, with %v left", l.left())
+				}
+			}
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	})
 }
 

@@ -354,8 +354,12 @@ func (l *Lock) lost(kind error) error {
 // spent reports whether an extension would gain nothing, since MaxHold ends the lock before.
 func (l *Lock) spent() bool {
 	now := l.locker.now()
-	return !l.maxUntil.IsZero() && left(l.maxUntil, now) <= left(l.Until(), now)
+	return !l.maxUntil.IsZero() && left(l.maxUntil, now)-left(l.Until(), now) < sameInstant
 }
+
+// sameInstant is by how much two ends may differ that are the same one. A reading of the time is one of each clock, and some
+// nanoseconds lie between them, more or less each time.
+const sameInstant = time.Millisecond
 
 // fail ends a lock that its holder has not given back, and returns the cause for
 // which it ended first. The nodes that still have it are told to drop it.
@@ -488,7 +492,7 @@ func (l *Lock) release(ctx context.Context) error {
 	}
 	defer lk.leave()
 	now := lk.now()
-	if left(l.Until(), now) <= 0 {
+	if left(l.Until(), now) < sameInstant {
 		return l.expire()
 	}
 	if first, ok := l.end(errReleased); !ok {
