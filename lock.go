@@ -492,7 +492,7 @@ func (l *Lock) release(ctx context.Context) error {
 	}
 	defer lk.leave()
 	now := lk.now()
-	if left(l.Until(), now) < sameInstant {
+	if left(l.Until(), now) <= 0 {
 		return l.expire()
 	}
 	if first, ok := l.end(errReleased); !ok {
