@@ -117,7 +117,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/conn.go", "\t\t\tq.Read(nil, err)\n", "\t\t\tif q.Read(nil, err); q.Op == wire.Acquire {\n\t\t\t\tq.Reply = wire.Reply{Status: wire.Granted, Fence: q.Number, Mark: q.Mark}\n\t\t\t}\n"},
 	}, "model", "minority", 500},
 	{"hooks are called on the path", []edit{
-		{"internal/aside/queue.go", "func (q *Queue) Add(class Class, name string, f func()) bool {\n", "func (q *Queue) Add(class Class, name string, f func()) bool {\n\tif name == \"Hooks.RenewalFailed\" || name == \"Hooks.Lost\" {\n\t\tf()\n\t\treturn true\n\t}\n"},
+		{"internal/aside/queue.go", "func (q *Queue) Add(class Class, name string, f func()) bool {\n", "func (q *Queue) Add(class Class, name string, f func()) bool {\n\tif name == \"Hooks.Unreleased\" || name == \"Hooks.RenewalRecovered\" || name == \"Hooks.Lost\" || name == \"Trace.End\" {\n\t\tf()\n\t\treturn true\n\t}\n"},
 	}, "model", "slow hooks", 50},
 	{"a release waits for a node for ever", []edit{
 		{"lock.go", "r.wait(context.Background(), lk.nodeTimeout(l.claim.TTL))", "r.wait(context.Background(), time.Hour)"},
