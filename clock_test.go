@@ -8,7 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
+
+	"github.com/quorumlock/redlock/internal/testbed/reading"
 )
 
 // TestValidFor: a lock may be relied on for the TTL less the drift, counted from before it was asked for; never past
@@ -34,15 +35,6 @@ func TestValidFor(t *testing.T) {
 	}
 }
 
-// asleep is a reading whose monotonic clock has stood still for d while the wall
-// clock went on, as on a Linux host that was suspended. There is no other way to
-// one than to know that the second word of a reading is the monotonic clock.
-func asleep(t time.Time, d time.Duration) time.Time {
-	words := (*[3]int64)(unsafe.Pointer(&t))
-	words[1] -= int64(d)
-	return t
-}
-
 // TestElapsedTakesTheLarger: a suspended host stops the monotonic clock, a
 // corrected one sets back the wall clock.
 func TestElapsedTakesTheLarger(t *testing.T) {
@@ -53,7 +45,7 @@ func TestElapsedTakesTheLarger(t *testing.T) {
 	if got := elapsed(from.Round(0), from.Add(time.Second).Round(0)); got != time.Second {
 		t.Errorf("wall clock only: %v", got)
 	}
-	slept := asleep(from.Add(time.Hour), 59*time.Minute)
+	slept := reading.Asleep(from.Add(time.Hour), 59*time.Minute)
 	if got := slept.Sub(from); got != time.Minute {
 		t.Fatalf("the monotonic clock went on by %v: the test does not test what it means to", got)
 	}
@@ -63,7 +55,7 @@ func TestElapsedTakesTheLarger(t *testing.T) {
 	if got := left(from.Add(30*time.Minute), slept); got != -30*time.Minute {
 		t.Errorf("a host that slept has %v left", got)
 	}
-	setBack := asleep(from.Add(-time.Hour), -time.Hour-time.Second)
+	setBack := reading.Asleep(from.Add(-time.Hour), -time.Hour-time.Second)
 	if got := elapsed(from, setBack); got != time.Second {
 		t.Errorf("a clock that was set back: %v", got)
 	}
@@ -113,24 +105,16 @@ func FuzzValidFor(f *testing.F) {
 
 // A sleeper is the clock of a host that has been suspended: its monotonic clock,
 // and with it every timer, has stood still, and its wall clock has not.
-type sleeper struct {
-	start time.Time // a reading with a monotonic part, which those in a bubble have not
-	begin time.Time // the same instant in the bubble
-	slept atomic.Int64
-}
+type sleeper struct{ slept atomic.Int64 }
 
 func (c *sleeper) Now() time.Time {
-	d := time.Duration(c.slept.Load())
-	return asleep(c.start.Add(time.Since(c.begin)+d), d)
+	now := time.Now()
+	return reading.Of(now.Add(time.Duration(c.slept.Load())), now)
 }
 
 // inBubble runs f in a bubble, with such a clock.
 func inBubble(t *testing.T, f func(*testing.T, *sleeper)) {
-	clock := &sleeper{start: time.Now()}
-	bubble(t, func(t *testing.T) {
-		clock.begin = time.Now()
-		f(t, clock)
-	})
+	bubble(t, func(t *testing.T) { f(t, new(sleeper)) })
 }
 
 func (c *sleeper) sleep(d time.Duration) { c.slept.Add(int64(d)) }

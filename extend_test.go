@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
+	"github.com/quorumlock/redlock/internal/testbed/reading"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/quorumlock/redlock/redlocktrace"
@@ -488,25 +489,18 @@ func TestMaxHoldEndsALock(t *testing.T) {
 }
 
 // A wobbly clock has two readings, as that of a host, of which the monotonic one is now and then 30 ns late.
-type wobbly struct {
-	began time.Time // in the bubble, whose times have no monotonic reading
-	looks atomic.Int64
-}
-
-var outside = time.Now()
+type wobbly struct{ looks atomic.Int64 }
 
 func (c *wobbly) Now() time.Time {
-	now := time.Now()
-	t := outside.Add(now.Sub(c.began))
-	ahead := now.Sub(t.Round(0))
-	return asleep(t.Add(ahead), ahead+time.Duration(c.looks.Add(1)*c.looks.Load()%7%2)*30)
+	now, n := time.Now(), c.looks.Add(1)
+	return reading.Of(now, now.Add(-30*time.Duration(n*n%7%2)))
 }
 
 // TestMaxHoldIsReachedOnClocksThatWobble: that a lock lives for no longer than MaxHold is known, whatever lies between two
 // readings: it is not extended in vain, and the reason for its end is MaxHold.
 func TestMaxHoldIsReachedOnClocksThatWobble(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		lk := newModels(3).locker(t, &Options{Clock: &wobbly{began: time.Now()}})
+		lk := newModels(3).locker(t, &Options{Clock: new(wobbly)})
 		for range 50 {
 			l := acquired(t, lk, "a", MaxHold(time.Second))
 			for range 10 {

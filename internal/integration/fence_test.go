@@ -496,7 +496,7 @@ func TestFencesRiseAboveAnAcceptedFastClock(t *testing.T) {
 // alone is not enough to judge by; but it is judged when there is a majority.
 func TestNumberIsNotJudgedByOneNode(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
-		clock := &settable{began: time.Now()}
+		clock := new(settable)
 		lk := f.locker(&redlock.Options{Clock: clock})
 		f.count(0, "a", time.Now().Add(30*day).UnixMicro())
 		clock.ahead.Store(int64(60 * day))

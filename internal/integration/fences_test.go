@@ -12,12 +12,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/testbed/reading"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 )
@@ -228,20 +228,14 @@ func refused(t *testing.T, lk *redlock.Locker, name string, options ...redlock.A
 
 var paths = &redlock.Options{Separator: "/", MaxTTL: time.Minute}
 
-// A settable clock is ahead by so much, which its monotonic reading knows nothing of. In a
-// bubble times have none, so it goes on from one that was taken outside.
+// A settable clock is ahead by so much, which its monotonic reading knows nothing of.
 type settable struct {
-	began time.Time    // in the bubble
 	ahead atomic.Int64 // time.Duration; the lanes look at the clock beside the test
 }
 
-var outside = time.Now()
-
 func (c *settable) Now() time.Time {
 	now := time.Now()
-	t := outside.Add(now.Sub(c.began))
-	set := now.Add(time.Duration(c.ahead.Load())).Sub(t.Round(0))
-	return asleep(t.Add(set), set)
+	return reading.Of(now.Add(time.Duration(c.ahead.Load())), now)
 }
 
 const day = 24 * time.Hour
@@ -270,12 +264,4 @@ func (f *fenced) slot(l *redlock.Lock) string {
 	}
 	f.Errorf("no node has a slot of %q for token %s", l.Name(), l.Token())
 	return ""
-}
-
-// asleep is a reading whose monotonic clock has stood still for d while the wall clock went on, as on a Linux host that was
-// suspended. There is no other way to one than to know that the second word of a reading is the monotonic clock.
-func asleep(t time.Time, d time.Duration) time.Time {
-	words := (*[3]int64)(unsafe.Pointer(&t))
-	words[1] -= int64(d)
-	return t
 }

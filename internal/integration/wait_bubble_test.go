@@ -34,7 +34,7 @@ func TestTicketByTheNodes(t *testing.T) {
 				if _, err := holder.TryAcquire(f.Context(), "a", redlock.AutoRenew()); err != nil {
 					f.Fatal(err)
 				}
-				clock := &settable{began: time.Now()}
+				clock := new(settable)
 				clock.ahead.Store(int64(tt.ahead))
 				for i := range f.Len() {
 					if tt.leg == 0 {

@@ -78,7 +78,7 @@ var layers = map[string]string{
 	"internal/replace":       "lane sim",
 	"internal/script":        "wire",
 	"internal/wire":          "facts printable",
-	"internal/testbed/model": "lane replace script sim wire",
+	"internal/testbed/model": "lane replace script sim testbed/reading wire",
 }
 
 // TestLayers: imports go downwards only.

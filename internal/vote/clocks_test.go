@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
-	"unsafe"
 
+	"github.com/quorumlock/redlock/internal/testbed/reading"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -221,7 +221,7 @@ func TestOwnClocksDisagree(t *testing.T) {
 		// A minute passes by the wall clock, and at the node, whose clock is set forward
 		// by a quarter of an hour then.
 		const passed, set = time.Minute, 15 * time.Minute
-		now := asleep(k.now.Add(passed), tt.ours)
+		now := reading.Asleep(k.now.Add(passed), tt.ours)
 		if got := now.Round(0).Sub(k.now.Round(0)) - now.Sub(k.now); got != tt.ours {
 			t.Fatalf("the clocks differ by %v and not %v: the test does not test what it means to", got, tt.ours)
 		}
@@ -513,7 +513,7 @@ func TestMiddleIsVague(t *testing.T) {
 		for node := range 3 {
 			hear(c, node, begin, time.Minute)
 		}
-		now := asleep(begin.Add(tt.passes), tt.set)
+		now := reading.Asleep(begin.Add(tt.passes), tt.set)
 		shows := begin.Add(time.Minute + tt.passes + tt.drift) // what all nodes show
 		for node := range 3 {
 			if _, skew, _ := c.sample(c.members[node], now, now, shows.Round(0)); skew != 0 {
@@ -532,14 +532,6 @@ func TestMiddleIsVague(t *testing.T) {
 // driftOf is what is taken off the validity of a lock with this TTL.
 func driftOf(cfg *Config, ttl time.Duration) time.Duration {
 	return cmp.Or(cfg.Drift, ttl/100+2*time.Millisecond)
-}
-
-// asleep is a reading of a host's clocks after it was suspended for d: the
-// monotonic one stood still.
-func asleep(t time.Time, d time.Duration) time.Time {
-	words := (*[3]int64)(unsafe.Pointer(&t))
-	words[1] -= int64(d)
-	return t
 }
 
 // TestAlike: a majority of the members that make the same step within a moment is told of once, as the client's

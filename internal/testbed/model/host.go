@@ -13,9 +13,9 @@ import (
 	"fmt"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/testbed/reading"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -97,7 +97,7 @@ func (h *Host) Now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	return reading(now.Add(h.skew+h.gained), now.Add(h.gained-h.slept(now)))
+	return reading.Of(now.Add(h.skew+h.gained), now.Add(h.gained-h.slept(now)))
 }
 
 // slept is for how long the machine has been suspended. Under the mutex.
@@ -113,20 +113,6 @@ func (h *Host) Real(t time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return t.Round(0).Add(-h.skew - h.gained)
-}
-
-// both is a Time with a monotonic reading, as those of a synctest bubble have none.
-var both = time.Now()
-
-// reading is a Time of which the wall clock shows one instant, and the monotonic clock another one. Package time has nothing
-// for that. A Time that has both readings says so in the first bit of its first word, and its second word is the
-// monotonic one. In years in which no Time has one, it is the wall clock alone.
-func reading(wall, monotonic time.Time) time.Time {
-	t := both.Add(wall.Sub(both.Round(0)))
-	if words := (*[2]int64)(unsafe.Pointer(&t)); words[0] < 0 {
-		words[1] += int64(monotonic.Sub(wall))
-	}
-	return t
 }
 
 // Token is the process's name and a number.
