@@ -515,6 +515,7 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 // or its TTL is longer than the set allows. The caller plans it again (replan).
 var errAgain = errors.New("the lock is another one by the settings of the set")
 
+// renamed reports whether the call has to be planned again (errAgain).
 func (c *call) renamed() bool {
 	o := c.lk.settings()
 	return c.separator != o.Separator || o.over(c.ttl)
@@ -570,7 +571,7 @@ func (c *call) settled() error {
 		if !c.until.IsZero() {
 			patience /= 2 // the rest is for the nodes' answers
 		}
-		isNew, err := c.lk.agreeUnless(c.ctx, patience, func() bool { return c.renamed() })
+		isNew, err := c.lk.agreeUnless(c.ctx, patience, c.renamed)
 		if err != nil {
 			return fmt.Errorf("redlock: acquire %q: %w", c.name, err)
 		}

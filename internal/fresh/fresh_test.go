@@ -127,7 +127,7 @@ func TestUsedServerIsNotSettled(t *testing.T) {
 	})
 }
 
-// TestSettleOverwrites: Settle is for whoever knows that the server has lost nothing, so it looks at no key.
+// TestSettleOverwrites: Settle writes the marker whatever the server keeps: its caller knows that the server has lost nothing.
 func TestSettleOverwrites(t *testing.T) {
 	onServer(t, func(s *server) {
 		s.put("damaged", script.Marker, "a")

@@ -450,7 +450,7 @@ func (s *Set) gone() (lanes []*node) {
 //
 //   - one lane to each node that was given, and to each member, and to each that was one before the last change:
 //     wire.MaxMembers each;
-//   - one to each node at which a change looks that is under way (Consider);
+//   - one to each node at which a change looks that is under way (candidate);
 //   - those to nodes that have just been removed, until the requests that are under way are answered, or the
 //     connection is given up.
 //

@@ -42,16 +42,16 @@ func (n *node) end() {
 	n.Close()
 }
 
-// addNode makes one more lane. Under the mutex.
-func (s *Set) addNode(lanes *[]*node, name string) *node {
+// addNode makes one more node. Under the mutex.
+func (s *Set) addNode(nodes *[]*node, name string) *node {
 	n := s.newNode(name, nil)
-	*lanes = append(*lanes, n)
+	*nodes = append(*nodes, n)
 	return n
 }
 
 // rejoinAll has nodes joined again: each says what it keeps by now.
-func rejoinAll(lanes []*node) {
-	for _, n := range lanes {
+func rejoinAll(nodes []*node) {
+	for _, n := range nodes {
 		n.Rejoin()
 	}
 }

@@ -22,7 +22,8 @@ type Config struct {
 	Events   Events
 }
 
-// Events are called when something happens that an operator may want to know. Joined and Members are called in the order in which they happened.
+// Events are called when something happens that an operator may want to know. Joined and Members are called in the order in
+// which they happened.
 type Events interface {
 	vote.Events
 	Joined(d *wire.Description)  // the set's description is known, for the first time

@@ -79,7 +79,7 @@ func (m *Node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) 
 	return vouched, again
 }
 
-// Knowledge is what is known of a node when the replies of a batch are judged.
+// A knowledge is what is known of a node when the replies of a batch are judged.
 type knowledge struct {
 	lane.Before
 	after  time.Duration // for how long the node has no vote now
@@ -128,7 +128,8 @@ func (m *Node) judge(q *lane.Request, k *knowledge) {
 	}
 }
 
-// retell is after how long a refusal of long TTLs may be old.
+// retell is for how long a long TTL is refused by what the node has last shown. After that it is joined again: the set may
+// allow the TTL by now.
 const retell = time.Second
 
 // Refuses says why a request need not be sent (lane.Node): a lock that lives for longer than the description allows by which
