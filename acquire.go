@@ -223,11 +223,8 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 			w.Withdraw(false) // it would keep the places of others for whom there may be a quorum
 		}
 		p := waitlist.Pause{Held: refusal.Held, Longest: refusal.RetryIn(try, c.ttl, c.lk.parts.Host), Key: why.token}
-		called, stopped := c.rest(w, why, p, sent, vain)
-		if vain++; !called {
-			vain = 0
-		}
-		if stopped {
+		var stopped bool
+		if vain, stopped = c.rest(w, why, p, sent, vain); stopped {
 			why.Cause = c.lk.stops(c.ctx)
 			return nil, why
 		}
@@ -236,14 +233,19 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 }
 
 // rest waits until there is a point in another attempt: a message has called the waiter, or the pause is over. vain is how
-// many attempts in a row messages have led to in vain. Stopped: the call is to return.
-func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent time.Time, vain int) (called, stopped bool) {
+// many attempts in a row messages have led to in vain; rest returns that number for the next attempt, 0 if no message came.
+// Stopped: the call is to return.
+func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent time.Time, vain int) (next int, stopped bool) {
 	c.trace.wait(why)
 	if vain >= manyCalls {
 		p.Hold = waitlist.Backoff(vain-manyCalls, c.ttl, c.lk.parts.Host.Jitter())
 	}
 	p.Round = elapsed(sent, c.lk.now())
-	return w.Rest(c.ctx, c.lk.closing, p)
+	called, stopped := w.Rest(c.ctx, c.lk.closing, p)
+	if !called {
+		return 0, stopped
+	}
+	return vain + 1, stopped
 }
 
 // shutOut reports whether so many nodes have refused this client for so long that waiting is of no use, and has the error

@@ -80,8 +80,7 @@ func contested(err error) bool {
 //
 // Seen says that the client may have been seen with a quorum before.
 func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
-	var last *QuorumError
-	errors.As(err, &last)
+	last := quorumError(err)
 	before := last.refusal()
 	var w *waitlist.Waiter // none until the time is known: it is from the second attempt on
 	var me *wire.Contender

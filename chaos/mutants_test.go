@@ -382,13 +382,13 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/set/change.go", "	case len(d.Former) == 0:", "	default:"},
 	}, "model", "rival operators", 3000},
 	{"a minority chooses the next description", []edit{
-		{"internal/set/choice.go", "	need, epoch := len(v.nodes)/2+1, int64(1)\n", "	need, epoch := 1, int64(1)\n"},
+		{"internal/set/choice.go", "need: len(v.nodes)/2 + 1}", "need: 1}"},
 	}, "model", "rival operators", 3000},
 	{"a node promises nothing", []edit{
 		{"internal/testbed/model/store.go", "if ballot > now.promised || ballot == now.promised && value != \"\" {", "if true {"},
 	}, "model", "rival operators", 3000},
 	{"a later proposer keeps its own description", []edit{
-		{"internal/set/choice.go", "if c.taken != nil && c.Taken > best &&", "if false && c.Taken > best &&"},
+		{"internal/set/choice.go", "if a.taken != nil && a.Taken > best &&", "if false && a.Taken > best &&"},
 	}, "model", "rival operators", 3000},
 	{"a node takes an earlier description back", []edit{
 		{"internal/testbed/model/store.go", "n.kept.At() < d.Epoch:", "n.kept.At() != d.Epoch:"},

@@ -113,63 +113,80 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 	if stale {
 		return nil
 	}
-	anew := v.Description == nil
-	need, epoch := len(v.nodes)/2+1, int64(1)
-	var largest, set string
-	if !anew {
-		set, epoch = v.Description.Set, v.Description.Epoch+1
-	}
-	fits := func(d *wire.Description) bool {
-		switch {
-		case d == nil || d.Epoch != epoch:
-			return false
-		case anew:
-			return proposal == nil || d.Alike(proposal)
-		}
-		return d.Set == set && v.Description.Near(d)
+	c := &choice{s: s, w: w, view: v, proposal: proposal, epoch: 1, need: len(v.nodes)/2 + 1}
+	largest, settled, grace := "", c.need, s.cfg.NodeTimeout/8
+	if !c.first() {
+		c.set, c.epoch = v.Description.Set, v.Description.Epoch+1
+		settled, grace = 0, 0
 	}
 	for !w.over {
 		ballot := s.ballot(largest)
-		step := func(value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
-			args := []string{strconv.FormatInt(epoch, 10), ballot, "", set}
-			if value != nil {
-				args[2] = value.Text()
-			}
-			count := func(p *poll) votes { return p.count(epoch, set, ballot, value, proposal, fits) }
-			p := s.poll(w, v, wire.Choose, args, grace, func(p *poll) bool { return count(p).yes >= need && s.settled(p) >= settled })
-			return p, count(p)
-		}
-		settled, grace := 0, time.Duration(0)
-		if anew {
-			settled, grace = need, s.cfg.NodeTimeout/8
-		}
-		p, first := step(nil, 0, settled)
+		p, promised := c.ask(ballot, nil, 0, settled)
 		unheard := s.settled(p) < settled && slices.ContainsFunc(v.nodes, func(n *node) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
-		if tell != nil && first.yes < need && first.yes+first.lost >= need {
-			tell(first.waitsFor(v), 0)
+		if tell != nil && promised.yes < c.need && promised.yes+promised.lost >= c.need {
+			tell(promised.waitsFor(v), 0)
 			tell = nil
 		}
-		largest = max(largest, first.largest)
-		if value := first.value; first.yes >= need && value != nil && !unheard && (!anew || first.ahead == 0) {
+		largest = max(largest, promised.largest)
+		if value := promised.value; promised.yes >= c.need && value != nil && !unheard && (!c.first() || promised.ahead == 0) {
 			w.prolong(s.cfg.NodeTimeout)
-			_, second := step(value, grace, 0)
-			if second.yes >= need {
+			_, taken := c.ask(ballot, value, grace, 0)
+			if taken.yes >= c.need {
 				return wire.ParseDescription(value.Text()) // as all others read it
 			}
-			largest = max(largest, second.largest)
+			largest = max(largest, taken.largest)
 		}
-		if first.ahead > 0 { // which description they have, is learned when they are joined
+		if promised.ahead > 0 { // which description they have, is learned when they are joined
 			rejoinAll(v.nodes)
 		}
 		s.mu.Lock()
-		over := s.known != v.Description || first.ahead >= need
+		over := s.known != v.Description || promised.ahead >= c.need
 		s.mu.Unlock()
-		if over || proposal == nil && first.yes >= need {
+		if over || proposal == nil && promised.yes >= c.need {
 			return nil
 		}
 		w.pause(lane.Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // two that go on at once would refuse each other again
 	}
 	return nil
+}
+
+// A choice is under way among the members of a view.
+type choice struct {
+	s        *Set
+	w        *wait
+	view     *View
+	proposal *wire.Description // nil: finish what was chosen
+	set      string            // of the description that is chosen; "" for the first one of a set
+	epoch    int64
+	need     int // how many members choose: a majority
+}
+
+// first reports whether the first description of a set is chosen.
+func (c *choice) first() bool { return c.view.Description == nil }
+
+// fits reports whether a description that a member keeps or has taken can be the one that is chosen.
+func (c *choice) fits(d *wire.Description) bool {
+	switch {
+	case d == nil || d.Epoch != c.epoch:
+		return false
+	case c.first():
+		return c.proposal == nil || d.Alike(c.proposal)
+	}
+	return d.Set == c.set && c.view.Description.Near(d)
+}
+
+// ask asks the members to take a value with this ballot; nil: to promise to take none with a smaller one. It returns
+// the answers when a majority agrees, grace after that or when the time for answers is over. Settled is how many of those
+// that answer must have lost nothing for as long as any lock can live.
+func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
+	args := []string{strconv.FormatInt(c.epoch, 10), ballot, "", c.set}
+	if value != nil {
+		args[2] = value.Text()
+	}
+	p := c.s.poll(c.w, c.view, wire.Choose, args, grace, func(p *poll) bool {
+		return c.count(p, ballot, value).yes >= c.need && c.s.settled(p) >= settled
+	})
+	return p, c.count(p, ballot, value)
 }
 
 // settled counts the nodes that have answered, and have lost nothing for as long as any lock can live.
@@ -296,7 +313,7 @@ func (all *votes) waitsFor(v *View) string {
 // be chosen: A and B take one, B loses its data and is told the description before again, and B and C take another. An
 // answer of A is not enough: if A refuses, since it has promised or taken more than this client has proposed, or keeps
 // what B and A have taken, the same happens (UNANIMOUS in docs/model).
-func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Description, fits func(*wire.Description) bool) (all votes) {
+func (c *choice) count(p *poll, ballot string, value *wire.Description) (all votes) {
 	type answer struct {
 		wire.Chosen
 		by           *node
@@ -304,46 +321,48 @@ func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Desc
 	}
 	var said []answer
 	for i, v := range p.said {
-		if c, ok := wire.ParseChosen(v); ok {
-			said = append(said, answer{c, p.by[i], wire.ParseKept(c.Kept).Description, wire.ParseDescription(c.Value)})
+		if a, ok := wire.ParseChosen(v); ok {
+			said = append(said, answer{a, p.by[i], wire.ParseKept(a.Kept).Description, wire.ParseDescription(a.Value)})
 		}
 	}
 	same := func(a, b *wire.Description) bool { return a != nil && b != nil && a.Text() == b.Text() }
-	next := func(d *wire.Description) bool { return d != nil && d.Epoch >= epoch && (set == "" || d.Set == set) }
+	next := func(d *wire.Description) bool {
+		return d != nil && d.Epoch >= c.epoch && (c.set == "" || d.Set == c.set)
+	}
 	// All members have answered, and one of them may have forgotten what it took.
-	forgot := set != "" && len(said) == len(p.asked) && slices.ContainsFunc(said, func(c answer) bool { return c.Lost || c.keeps == nil })
+	forgot := c.set != "" && len(said) == len(p.asked) && slices.ContainsFunc(said, func(a answer) bool { return a.Lost || a.keeps == nil })
 	best := ""
-	all.value = proposal
-	for i, c := range said {
-		all.largest = max(all.largest, c.Promised)
-		if next(c.keeps) {
-			shows, denied := same(c.keeps, proposal), false
+	all.value = c.proposal
+	for i, a := range said {
+		all.largest = max(all.largest, a.Promised)
+		if next(a.keeps) {
+			shows, denied := same(a.keeps, c.proposal), false
 			for j, other := range said {
-				shows = shows || i != j && (same(c.keeps, other.keeps) || same(c.keeps, other.taken))
-				denied = denied || other.taken != nil && !same(c.keeps, other.taken) || next(other.keeps) && !same(c.keeps, other.keeps)
+				shows = shows || i != j && (same(a.keeps, other.keeps) || same(a.keeps, other.taken))
+				denied = denied || other.taken != nil && !same(a.keeps, other.taken) || next(other.keeps) && !same(a.keeps, other.keeps)
 			}
 			switch {
-			case (shows || forgot && !denied) && fits(c.keeps) && (value == nil || same(value, c.keeps)):
+			case (shows || forgot && !denied) && c.fits(a.keeps) && (value == nil || same(value, a.keeps)):
 				all.yes++
-				all.agreed = append(all.agreed, c.by)
-				best, all.value = "~", c.keeps
+				all.agreed = append(all.agreed, a.by)
+				best, all.value = "~", a.keeps
 			default:
 				all.ahead++
 			}
 			continue
 		}
-		if c.taken != nil && c.Taken > best && c.Taken < "~" && fits(c.taken) && (proposal != nil || best != "") {
-			best, all.value = c.Taken, c.taken
+		if a.taken != nil && a.Taken > best && a.Taken < "~" && c.fits(a.taken) && (c.proposal != nil || best != "") {
+			best, all.value = a.Taken, a.taken
 		}
 		switch {
-		case c.Promised != ballot || value != nil && c.Taken != ballot:
+		case a.Promised != ballot || value != nil && a.Taken != ballot:
 			continue
-		case c.Lost:
+		case a.Lost:
 			all.lost++
 		default:
 			all.yes++
 		}
-		all.agreed = append(all.agreed, c.by)
+		all.agreed = append(all.agreed, a.by)
 	}
 	if all.yes+all.lost == len(p.asked) {
 		all.yes += all.lost

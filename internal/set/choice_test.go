@@ -51,7 +51,8 @@ func TestCount(t *testing.T) {
 			p.by = append(p.by, nil)
 			p.said = append(p.said, []any{wire.Kept{Self: "a", Description: a.keeps}.String(), a.promised, taken, text(a.taken), "", a.lost})
 		}
-		if got := p.count(2, "s", mine, next, nil, func(d *wire.Description) bool { return d.Epoch == 2 }); got.yes != tt.yes {
+		c := &choice{view: &View{Description: first}, set: "s", epoch: 2, need: 2}
+		if got := c.count(p, mine, next); got.yes != tt.yes {
 			t.Errorf("%s: %+v, want %d", tt.name, got, tt.yes)
 		}
 	}
