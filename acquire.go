@@ -15,22 +15,22 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// The way of an Acquire, from the call to the nodes: wait takes its turn in the local queue, attempts asks until the lock is
-// there, attempt asks by what is known of the set, and round asks all nodes, with a token of its own. A TryAcquire goes by
-// try in the place of wait and attempts.
+// The calls of an Acquire, from the caller to the nodes: wait queues the call behind others of this process, attempts
+// repeats until the lock is there, attempt repeats if the set of nodes is changed meanwhile, and round asks all nodes
+// once, with a new token. TryAcquire has try in the place of wait and attempts.
 
-// TryAcquire acquires the lock if no other client has it. It returns after Options.NodeTimeout at
-// the latest (after half of the TTL, if that is shorter), or when ctx ends. The first call on nodes
-// that keep no description of their set yet has it chosen first, which adds one and a half times that at most.
+// TryAcquire acquires the lock if no other client has it. It returns after Options.NodeTimeout at the latest (after
+// TTL/2, if that is shorter), or when ctx ends. The first call on new nodes first stores a description of their set
+// (its members and settings) on them, which adds at most one and a half times that.
 //
-// If another client has the lock, TryAcquire returns at once; or soon after the middle of that time, if so many of the
-// holder's nodes are down that it may be a client whose attempt is under way. If several clients ask in the same
-// instant, as cron jobs do, each may get some of the nodes, and none a quorum. They settle that among
-// themselves: one of them gets the lock, in the order in which they came. That takes three to five
-// round trips, so a longer NodeTimeout is needed where a round trip takes more than a fifth of it.
+// If another client has the lock, TryAcquire returns at once. If so many of the holder's nodes are down that the holder
+// may be a client whose attempt is still under way, TryAcquire returns soon after the middle of that time. If several
+// clients ask in the same instant, as cron jobs do, each may get some of the nodes, and none a quorum. The clients then
+// settle it by the order in which they came, and one of them gets the lock. That takes three to five round trips: use a
+// longer NodeTimeout where a round trip takes more than a fifth of it.
 //
-// The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and
-// also ctx's error if that has ended; nothing is left behind then.
+// The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and also ctx's error if ctx has ended. A
+// failed call leaves nothing behind: a node that cannot be reached drops the token at its TTL.
 func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	c, l, err := lk.call(ctx, "try-acquire", name, options)
 	if c == nil {
@@ -39,21 +39,19 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	return c.ends(c.try())
 }
 
-// Acquire waits until it has the lock or ctx ends; nothing else bounds it. The
-// lock is not renewed by itself: see [AutoRenew] and [Locker.Do].
+// Acquire waits until it has the lock or ctx ends; nothing else bounds it. It does not renew the lock: see [AutoRenew]
+// and [Locker.Do].
 //
-// Waiters are served first come, first served, in this process and among all that use this
-// library. A release notifies the first waiter, which has the lock about two round trips later.
-// Without a message (the holder died, or the message got lost) the waiter asks again when the
-// lock expires, or after a tenth of the TTL, a second at the most.
+// Waiters are served first come, first served, in this process and among all processes that use this library. A release
+// notifies the first waiter, which has the lock about two round trips later. Without a notification (the holder died,
+// or the message was lost) the waiter asks again when the lock expires, or after TTL/10, at least 100 ms and at most a
+// second.
 //
-// When ctx ends, the error is ctx's and also why the lock could not be had until
-// then, ErrHeld or ErrNoQuorum: [errors.Is] finds both. What waiting cannot cure is
-// returned at once: a bad option, a closed Locker, or a key in the way that is not a
-// lock, on so many nodes that no quorum is left. If so many nodes refuse this client
-// (a wrong password, a missing right, a certificate that is not trusted, TLS where
-// there is none, a host name that does not exist), Acquire returns ErrNoQuorum after
-// five seconds, since credentials and names may be about to change.
+// When ctx ends, the error is ctx's error and also why the lock could not be had until then, ErrHeld or ErrNoQuorum:
+// [errors.Is] finds both. Acquire returns at once for what waiting cannot cure: a bad option, a closed Locker, or a key
+// in the way that is not a lock, on so many nodes that no quorum is left. If so many nodes refuse this client (a wrong
+// password, a missing right, a certificate that is not trusted, TLS where there is none, a host name that does not
+// exist), Acquire returns ErrNoQuorum after five seconds, since credentials and names may be about to change.
 func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	c, l, err := lk.call(ctx, "acquire", name, options)
 	if c == nil {
@@ -62,14 +60,12 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 	return c.ends(c.wait())
 }
 
-// Do waits for the lock as [Locker.Acquire] does, calls fn while it is held, and
-// releases it when fn returns or panics. The lock is renewed as long as fn runs;
-// fn's context ends with ctx, or when the lock does, and fn should end then, too.
+// Do waits for the lock as [Locker.Acquire] does, calls fn while it is held, and releases it when fn returns or panics.
+// Do renews the lock as long as fn runs. fn's context ends with ctx, or when the lock ends; fn should end then, too.
 //
-// The error is Acquire's if the lock could not be had: fn was not called. Else it
-// is fn's, joined with the reason if the lock ended before fn did. That the lock
-// could not be released in time is no error: the work is done, and the TTL is the
-// backstop. Hooks.Unreleased reports it.
+// If the lock could not be had, fn was not called, and the error is Acquire's. Otherwise it is fn's, joined with the
+// reason if the lock ended before fn did. A release that could not be confirmed in time is no error, since the work is
+// done and the TTL is the backstop: Hooks.Unreleased reports it.
 func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, *Lock) error, options ...AcquireOption) (err error) {
 	l, err := lk.Acquire(ctx, name, append(options[:len(options):len(options)], AutoRenew())...)
 	if err != nil {
@@ -83,7 +79,7 @@ func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, 
 	return fn(l.Context(ctx), l)
 }
 
-// A call is a TryAcquire or an Acquire that is under way: an operation of the trace, and what it asks for.
+// A call is a TryAcquire or an Acquire under way: what it asks for, and its operation of Hooks.Trace (nil: not traced).
 type call struct {
 	lk    *Locker
 	ctx   context.Context
@@ -91,9 +87,10 @@ type call struct {
 	*acquisition
 }
 
-// call makes a call, by what is known of the set. If nothing is, it goes by the program's own options. It takes its place in
-// the order of waiters at once all the same, and is planned anew when the set turns out to have another separator, or
-// another MaxTTL (errAgain). Nil: there is nothing to ask for, since the call is invalid, or joins the context's lock.
+// call checks name and options, and makes a call of them. It goes by the settings of the set as far as they are known,
+// or else by the program's own; if the set's are others, the call starts over later (errAgain). The call's rank among
+// the waiters is that of this moment in any case. A nil call means that there is nothing to ask for: the call is
+// invalid (the error), or it joins the lock of its context (the Lock).
 func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption) (*call, *Lock, error) {
 	if err := lk.made(); err != nil {
 		return nil, nil, err
@@ -114,7 +111,7 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 	return &call{lk, ctx, lk.begins(ctx, op, a.name, nil), a}, nil, nil
 }
 
-// ends tells the trace what has become of the call.
+// ends reports the result of the call to the trace, and returns it.
 func (c *call) ends(l *Lock, err error) (*Lock, error) {
 	if err == nil {
 		c.lk.watched(l)
@@ -123,7 +120,8 @@ func (c *call) ends(l *Lock, err error) (*Lock, error) {
 	return l, err
 }
 
-// wait waits in the local queue, and speaks to the nodes when it is the first there.
+// wait puts the call into the local queue, in which the calls of this Locker for the same lock stand. The first of them
+// asks the nodes. wait starts over with new keys after errAgain.
 func (c *call) wait() (*Lock, error) {
 	if err := c.lk.enter(); err != nil {
 		return nil, err
@@ -143,7 +141,7 @@ func (c *call) wait() (*Lock, error) {
 	return l, err
 }
 
-// inTurn waits for the calls before it in the local queue, then makes attempts.
+// inTurn waits until w is the first in its local queue, then makes attempts.
 func (c *call) inTurn(w *waitlist.Waiter) (*Lock, error) {
 	if turn := w.Turn(); turn != nil {
 		c.trace.wait(nil)
@@ -159,18 +157,18 @@ func (c *call) inTurn(w *waitlist.Waiter) (*Lock, error) {
 	}
 	l, err := c.attempts(w)
 	w.Withdraw(err == nil)
-	// ctx may end in the moment after an attempt was decided: then the attempt's error does not say so yet.
+	// ctx may end just after an attempt was decided: then the attempt's error does not say so yet.
 	if why := quorumError(err); why != nil && c.ctx.Err() != nil && why.Cause == nil {
 		why.Cause = ended(c.ctx)
 	}
 	return l, err
 }
 
-// manyCalls is after how many attempts in a row that messages have led to in vain the next message
-// is not obeyed at once. As a rule the first one leads to the lock; but anybody may publish.
+// manyCalls is how many attempts in a row may fail that messages of nodes have led to. After that the next message does
+// not end a pause at once. As a rule the first message leads to the lock; but anybody may publish one.
 const manyCalls = 8
 
-// attempts makes attempts until one has the lock, or there is no point in another one.
+// attempts makes attempts until one gets the lock, or another one would have no point.
 func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 	w.Activate()
 	if w.Turn() == nil {
@@ -180,7 +178,7 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 	}
 	var last *QuorumError
 	slot, again := int64(0), c.others()
-	vain := 0 // attempts one after another that messages have led to in vain
+	vain := 0 // failed attempts in a row that messages have led to
 	for try := 0; ; try++ {
 		sent := c.lk.now()
 		queues := w
@@ -204,11 +202,11 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 			return nil, err
 		case c.shutOut(why):
 			return nil, why
-		case c.concede(err), queues == nil && w.Ready(): // or the answers have told the time
+		case c.concede(err), queues == nil && w.Ready(): // or the answers have told the nodes' time, so w may enter queues
 			continue
 		}
 		last = why
-		told := *why // the waiter's will say what ended it
+		told := *why // a copy, since why.Cause may be set later
 		c.lk.waiting.Failed(w, &told)
 		if again > 0 {
 			again--
@@ -220,7 +218,7 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 		if refusal.Held || errors.Is(err, errUnfenced) {
 			w.Listen()
 		} else {
-			w.Withdraw(false) // it would keep the places of others for whom there may be a quorum
+			w.Withdraw(false) // its places in the queues would keep out others, for whom there may be a quorum
 		}
 		p := waitlist.Pause{Held: refusal.Held, Longest: refusal.RetryIn(try, c.ttl, c.lk.parts.Host), Key: why.token}
 		var stopped bool
@@ -232,9 +230,10 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 	}
 }
 
-// rest waits until there is a point in another attempt: a message has called the waiter, or the pause is over. vain is how
-// many attempts in a row messages have led to in vain; rest returns that number for the next attempt, 0 if no message came.
-// Stopped: the call is to return.
+// rest waits between two attempts, until messages of nodes say that the next one may succeed, or the pause p is over.
+// sent is when the last attempt began. vain is how many attempts in a row have failed that messages led to; rest
+// returns that number for the next attempt, 0 if no message came. stopped means that ctx has ended or the Locker is
+// being closed.
 func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent time.Time, vain int) (next int, stopped bool) {
 	c.trace.wait(why)
 	if vain >= manyCalls {
@@ -248,8 +247,8 @@ func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent
 	return vain + 1, stopped
 }
 
-// shutOut reports whether so many nodes have refused this client for so long that waiting is of no use, and has the error
-// say so. Nodes that were not asked, since they are away, count with what they have said.
+// shutOut reports whether so many nodes have refused this client for so long that waiting is of no use, and makes why
+// say that. why is the error of the last attempt. A node that is down counts with the error for which it is down.
 func (c *call) shutOut(why *QuorumError) bool {
 	now := c.lk.now()
 	for _, n := range why.Nodes() {
@@ -258,7 +257,7 @@ func (c *call) shutOut(why *QuorumError) bool {
 	return c.shut.ends(why, c.lk.lanes.View(), now)
 }
 
-// try makes attempts as long as their answers say that there is a point in another one, within the call's time.
+// try is what TryAcquire does: it starts over with new keys after errAgain.
 func (c *call) try() (*Lock, error) {
 	l, err := c.tryOnce()
 	for err == errAgain {
@@ -275,7 +274,7 @@ func (c *call) tryOnce() (*Lock, error) {
 	}
 	l, err := c.plain()
 	seen := seenWithQuorum(err)
-	again := func(slot int64) { // while there is time: the answers so far say more than that there was none
+	again := func(slot int64) { // if no time is left, the last error stays: it says more than that
 		if quorumError(err) == nil || c.limit(c.lk.now()) > 0 {
 			l, err = c.attempt(slot, nil)
 			seen = seen || seenWithQuorum(err)
@@ -306,14 +305,14 @@ func (c *call) tryOnce() (*Lock, error) {
 	return l, err
 }
 
-// plain is an attempt by plain commands, which cost a node half of what the script costs. It
-// is for a name that no other client is known to want at the moment, and for sets whose names are no paths
-// (wire.PlainAnswer). If the nodes' answers are no votes, or the attempt cannot be made, the error is errNeedsScript,
-// and the next attempt is by the script, which names the holder and puts a waiter in the queues.
+// plain makes an attempt by plain commands (SET NX PX and ZADD), which cost a node half of what the script costs. It is
+// for one exclusive key, in a set without a separator, that no other client is known to want at the moment. The error
+// is errNeedsScript if the attempt cannot be made, or the nodes' answers are no votes (wire.PlainAnswer). The next
+// attempt is by the script, which names the holder and puts a waiter into the queues.
 //
-// Where an attempt has come to nothing another one soon would, too, and two attempts cost more than
-// one. So there is one for each name and Locker in plainPause at most. It may keep the lock from the
-// first waiter of a queue for a round trip.
+// Where a plain attempt has failed, another one soon would fail, too, and two attempts cost more than one. So a Locker
+// makes at most one that fails for each name and plainPause. A plain attempt may keep the lock from the first waiter of
+// a queue for a round trip.
 func (c *call) plain() (*Lock, error) {
 	if c.modes != string(wire.ModeX) || c.separator != "" {
 		return nil, errNeedsScript
@@ -332,22 +331,24 @@ func (c *call) plain() (*Lock, error) {
 	before := c.lk.lanes.View()
 	l, err := c.round(number, 0, nil)
 	if err == nil {
-		c.trace.tries() // otherwise it is no more than the beginning of the next one
+		c.trace.tries() // a failed one is not counted: it is the beginning of the next attempt
 		return l, nil
 	}
 	c.lk.notPlain(c.key, c.lk.now())
 	if !errors.Is(err, ErrClosed) && c.ctx.Err() == nil && c.lk.lanes.View().Description != before.Description {
-		// The set was changed meanwhile: another lane has joined a node after the round had begun, and before its
-		// request left, so the node granted by a later description. All nodes may have done so.
+		// The set's description was changed meanwhile. A node that learned of the later one after the round began, and before
+		// its request arrived, granted by the later one, which is no vote in this round. All nodes may have done so.
 		err = errNeedsScript
 	}
 	return l, err
 }
 
-// errNeedsScript is why there is no lock by plain commands. It says nothing about who has it.
+// errNeedsScript means that plain commands did not get the lock. It says nothing about who has it.
 var errNeedsScript = errors.New("not by plain commands")
 
-// attempt asks the nodes for a new lock by the script. If the set is changed meanwhile, it asks again.
+// attempt asks the nodes for the lock by the script, and again if the set's description was changed meanwhile. slot is
+// the slot of a semaphore to ask for; 0: any. w is the waiter that enters the queues of the nodes that refuse; nil:
+// none.
 func (c *call) attempt(slot int64, w *waitlist.Waiter) (*Lock, error) {
 	for {
 		if err := c.settled(); err != nil {
@@ -365,8 +366,8 @@ func (c *call) attempt(slot int64, w *waitlist.Waiter) (*Lock, error) {
 	}
 }
 
-// limit is how long a step of an acquisition may take that begins now: a NodeTimeout, or what is left of the call's
-// time. Zero or less: nothing is.
+// limit is how long a step of the call may take that begins now: NodeTimeout, or what is left of the call's time if
+// that is less. Zero or less: no time is left.
 func (c *call) limit(now time.Time) time.Duration {
 	limit := c.lk.nodeTimeout(c.ttl)
 	if !c.until.IsZero() {
@@ -375,8 +376,9 @@ func (c *call) limit(now time.Time) time.Duration {
 	return limit
 }
 
-// round asks all nodes once, by plain commands with this number, or by the script if there is none. Each round has a token
-// of its own: whatever becomes of an earlier one's requests, they can neither take nor release this lock.
+// round asks all nodes once, and returns the lock if a quorum granted it in time. If number is 0 it uses the script,
+// else plain commands, with number as the proposed fence. slot and w are as for attempt. Each round has a token of its
+// own: requests of an earlier round that arrive late can neither take nor release this lock.
 func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	if err := c.lk.enter(); err != nil {
 		return nil, err
@@ -407,8 +409,7 @@ func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 		unfenced = c.fence(r, sent, limit)
 	}
 
-	// The second look at the clock, after the last vote that was needed: a lock
-	// that took its whole life to acquire is none.
+	// The second look at the clock, after the last vote that was needed: the round may have taken all of the lock's TTL.
 	now := c.lk.now()
 	if err := c.failed(r, unfenced, now); err != nil {
 		l.giveUp(err, c.ctx, now.Add(limit))
@@ -425,8 +426,9 @@ func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	return l, nil
 }
 
-// asking makes the Lock for one round, with a token of its own, made from the waiter's secret if there is one. number is that of
-// an acquire by plain commands, and its proposed fence; 0: the round uses the script. slot is the one to ask for; 0: any.
+// asking makes the Lock for one round, with a new token. If w has a secret (the rank of a contender, see contend), the
+// token carries it. number is the proposed fence of an attempt by plain commands; 0: the round uses the script. slot is
+// the slot to ask for; 0: any.
 func (c *call) asking(number, slot int64, w *waitlist.Waiter) *Lock {
 	if number == 0 {
 		c.trace.tries()
@@ -442,7 +444,8 @@ func (c *call) asking(number, slot int64, w *waitlist.Waiter) *Lock {
 	return l
 }
 
-// failed is why a round has not acquired its lock; nil: it has. Unfenced says why its fence does not count.
+// failed is why the round r has not acquired its lock; nil: it has. unfenced is why the lock's fence does not count;
+// nil: it does.
 func (c *call) failed(r *round, unfenced error, now time.Time) error {
 	decided, err := r.decided(), ended(c.ctx)
 	switch {
@@ -450,7 +453,7 @@ func (c *call) failed(r *round, unfenced error, now time.Time) error {
 		if c.until.IsZero() {
 			return errNeedsScript
 		}
-		return fmt.Errorf("%w: %w", errNeedsScript, r.explain(now, nil)) // see contested
+		return fmt.Errorf("%w: %w", errNeedsScript, r.explain(now, nil)) // TryAcquire looks at the answers, too (contested)
 	case decided != won:
 		return r.explain(now, err)
 	case unfenced != nil:
@@ -465,21 +468,22 @@ func (c *call) failed(r *round, unfenced error, now time.Time) error {
 	return nil
 }
 
-// giveUp releases what a round that has failed was granted. A waiter that will ask again keeps its place in the queues,
-// until that time; also one whose fence could not be stored: it has lost to a number, which another attempt has that has
-// been refused as a rule (plain commands count before they know), and must not lose its turn.
+// giveUp releases the lock at the nodes that have granted it, after its round has failed with err. A waiter that will
+// ask again before the time until keeps its place in the nodes' queues. So does one whose fence could not be stored: a
+// larger number was stored for another attempt, which has been refused as a rule (plain commands store a number before
+// they know the outcome). The waiter must not lose its turn to that.
 func (l *Lock) giveUp(err error, ctx context.Context, until time.Time) {
 	keep := l.waiter != nil && (errors.Is(err, ErrHeld) || errors.Is(err, errUnfenced)) && ended(ctx) == nil && !l.locker.isClosing()
 	l.mu.Lock()
 	l.endErr = errReleased
-	if keep { // and no release of the lock is in a lane yet
+	if keep { // no release of this lock was submitted to a node yet
 		l.claim.KeepPlace, l.claim.RetryBy = true, until
 	}
 	l.mu.Unlock()
 	l.releaseAsync()
 }
 
-// newToken makes a token that no other attempt has. Trace is the id of the trace that the attempt belongs to; "":
+// newToken makes a token that no other attempt has. trace is the id of the caller's trace, which the token carries; "":
 // none.
 func (lk *Locker) newToken(a *acquisition, trace string) string {
 	return lk.sign(lk.parts.Host.Token(), a, trace)
@@ -489,7 +493,7 @@ func (lk *Locker) sign(secret string, a *acquisition, trace string) string {
 	return wire.Sign(secret, lk.now(), a.names, trace, lk.settings().label)
 }
 
-// newLock makes a Lock with this token. No node has been asked for it yet. slot is the one to ask for; 0: any.
+// newLock makes a Lock that no node has been asked for yet. slot is the slot of a semaphore to ask for; 0: any.
 func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 	l := &Lock{locker: lk, name: a.name, shut: a.shut}
 	l.renewal = renew.NewEntry(item{l})
@@ -513,18 +517,19 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 	return l
 }
 
-// errAgain says that no node was asked for a lock: the call made its keys with another separator than that of the set,
-// or its TTL is longer than the set allows. The caller plans it again (replan).
+// errAgain means that no node was asked for the lock: the call made its keys with another separator than that of the
+// set, or its TTL is longer than the set allows. The caller starts over (replan).
 var errAgain = errors.New("the lock is another one by the settings of the set")
 
-// renamed reports whether the call has to be planned again (errAgain).
+// renamed reports whether the call must start over (errAgain).
 func (c *call) renamed() bool {
 	o := c.lk.settings()
 	return c.separator != o.Separator || o.over(c.ttl)
 }
 
-// replan makes the call ask for what it was made for by what the set says now. It keeps its place, and its bound.
-// If the call turns out to be within a lock of its context, replan returns what within does.
+// replan makes the call's keys anew, by what the set says now. The call keeps its rank among the waiters and its
+// deadline. If the lock of the call's context includes the new keys, replan returns what within does; otherwise no
+// Lock, and an error if the call cannot be made at all.
 func (c *call) replan() (*Lock, error) {
 	o := c.lk.settings()
 	now, err := o.acquisition(c.asked, c.options)
@@ -539,7 +544,7 @@ func (c *call) replan() (*Lock, error) {
 	return nil, o.bounds(c.acquisition)
 }
 
-// bounds returns an error if the lock would live for longer than the set allows.
+// bounds returns an error if the lock's TTL is longer than the set allows. Before that it asks the nodes again.
 func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
 	if lk.settings().bounds(a) == nil {
 		return nil
@@ -555,23 +560,24 @@ func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
 	return lk.settings().bounds(a)
 }
 
-// asksFor asks the members whether the set allows so long a TTL by now, if it does not as far as is known. A client that
-// has asked the nodes for nothing since has not heard of a change.
+// asksFor asks the members for the set's MaxTTL if ttl is longer than the one that is known: a client that has sent
+// nothing since does not know of a change. It waits for nodeTimeout(ttl) at most.
 func (lk *Locker) asksFor(ctx context.Context, ttl time.Duration) {
 	if o := lk.settings(); o.Quarantine > 0 && o.over(ttl) {
 		lk.lanes.Ask(ctx, lk.nodeTimeout(ttl))
 	}
 }
 
-// settled waits until a quorum keeps the set's description: for a NodeTimeout, and for another one while it is chosen.
-// After that an attempt says of each node what is wrong. settled returns an error if the program cannot use the set, if
+// settled waits until a quorum of the nodes keeps the description of the set (its members and settings): for a
+// NodeTimeout, and for another one while the first description is chosen. When that time is over it returns nil: the
+// attempt that follows says of each node what is wrong. settled returns an error if this program cannot use the set, if
 // ctx ends, or errAgain.
 func (c *call) settled() error {
 	if !c.lk.lanes.Agreed() {
 		began := c.lk.now()
 		patience := c.limit(began)
 		if !c.until.IsZero() {
-			patience /= 2 // the rest is for the nodes' answers
+			patience /= 2 // the rest is for the attempt
 		}
 		isNew, err := c.lk.agreeUnless(c.ctx, patience, c.renamed)
 		if err != nil {
@@ -580,7 +586,7 @@ func (c *call) settled() error {
 		if c.ctx.Err() != nil && !c.lk.lanes.Agreed() {
 			return c.unasked(c.ctx, began)
 		}
-		if isNew { // other programs have just begun, too
+		if isNew { // on new nodes other programs probably begin at this moment, too
 			now := c.lk.now()
 			c.lk.notPlain(c.key, now)
 			if limit := c.lk.nodeTimeout(c.ttl); c.until.Equal(c.began.Add(limit)) { // at most once
@@ -595,7 +601,8 @@ func (c *call) settled() error {
 }
 
 // unasked makes the error of a call whose time was over before a node was asked for the lock, since the set's
-// description was not known, or the clock was set: what each node has to do with that.
+// description was not known, or a clock was set. The error says of each node why it is away. began is when the waiting
+// began.
 func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
 	r := c.lk.newRound(wire.Acquire, c.lk.newLock(c.acquisition, 0, c.lk.newToken(c.acquisition, "")), nil)
 	r.sent = began
@@ -608,13 +615,15 @@ func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
 	return r.explain(c.lk.now(), ended(ctx))
 }
 
-// awaitVotes waits until a node votes that did not keep the description of the set when it was asked, and reports
-// whether one does. A client that asks after a long time may find that a node has lost its data meanwhile. Whether it
-// may tell that node the description is decided by the answers of the others (mayTell in internal/set/members.go),
-// which may come a moment later. The others are asked for their markers, which a refusal does not show.
+// awaitVotes is called when a TryAcquire has failed with err. If nodes had no vote because they did not keep the
+// description of the set, it waits until one of them votes, at most until the call's deadline, and reports whether one
+// does. Such a node has lost its data. Whether this client may tell it the description depends on the answers of the
+// other nodes (mayTell in internal/set/members.go), which may come a moment later. So awaitVotes asks all nodes for
+// their markers (a marker names one life of a node's data), which a refusal does not show.
 //
-// Or the set was changed meanwhile, and too few of its nodes have answered to go by the next description: the nodes that
-// keep that one never vote by the one before. Then awaitVotes waits until the client goes by another description.
+// Or the set was changed meanwhile, and too few nodes have answered for this client to go by the next description.
+// Nodes that keep the next one never vote by the one before. Then awaitVotes waits until the client goes by another
+// description, and reports true.
 func (c *call) awaitVotes(err error) bool {
 	why := quorumError(err)
 	if why == nil || !slices.ContainsFunc(why.Nodes(), (*NodeError).untold) {

@@ -15,31 +15,30 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Break takes a lock away from its holder: the nodes delete this token, and no other one, from the name's
-// keys, and wake the first waiter, as for a release. [Status] has the token:
-// Status.Token, or that of one of the Status.Holders. The lock may be of any kind: exclusive, shared, a slot, below
-// folders. It may be of another library, too, which has no fence.
+// Break takes a lock away from its holder: each node deletes this token, and no other one, from the name's keys, and
+// wakes the first waiter, as for a release. [Status] has the token: Status.Token, or that of one of Status.Holders. The
+// lock may be of any kind: exclusive, shared, a slot, below folders. It may also be of another library, which has no
+// fence.
 //
-// Break does not stop the holder. The holder is told by its next extension, which fails with ErrLost. A lock
-// that is renewed is extended every third of its TTL. A lock that is not extended is believed in until its
-// validity ends, which is within a TTL. Until it is told, the holder may go on writing. The next lock's fence
-// is larger than the broken one's: a resource that rejects smaller fences refuses these writes after the next
-// holder's first one.
+// Break does not stop the holder. The holder's next extension fails with ErrLost. A lock that is renewed is extended
+// every third of its TTL; a lock that is not extended is valid for its holder until its validity ends, within a TTL.
+// Until then the holder may go on writing. The next lock's fence is larger than the broken one's: a resource that
+// rejects smaller fences refuses these writes after the next holder's first one.
 //
-// Break returns nil if a quorum of nodes has confirmed that the token is gone. Then no extension that begins
-// later is confirmed, and every lock whose attempt begins later has a larger fence. The other nodes are
-// told as soon as they can be reached, while the Locker is open; the TTL is the backstop.
+// Break returns nil if a quorum of nodes has confirmed that the token is gone. Then no extension that begins later is
+// confirmed, and every lock whose attempt begins later has a larger fence. The other nodes get the request as soon as
+// they can be reached, while the Locker is open; the TTL is the backstop.
 //
-// An error that is ErrLost says that the lock had ended before: no node of a quorum had the token. Nothing was
-// changed. ErrNoQuorum says that too few nodes have confirmed: those that the error names may still have the
-// token, and its holder may keep the lock and extend it. Call Break again once they can be reached.
+// An error that is ErrLost says that the lock had ended before: no node of a quorum had the token. Nothing was changed.
+// ErrNoQuorum says that too few nodes have confirmed: those that the error names may still have the token, and its
+// holder may keep the lock and extend it. Call Break again once they can be reached.
 //
-// Break takes three rounds as a rule: it looks for the token, has the nodes note that it is broken, and looks whether they
-// have. Each takes at most Options.NodeTimeout. There are more while nodes lose their data, or the set is changed; and
-// for a slot, to find which one.
+// Break takes three rounds as a rule: it looks for the token, asks the nodes to note that it is broken, and checks that
+// they have. Each takes at most Options.NodeTimeout. There are more while nodes lose their data, or the set is changed;
+// and for a slot, to find which one.
 //
-// A lock of several names (Also) ends as a whole if it is broken at one of its names, for no extension is
-// confirmed any more. The keys of its other names go with their TTL, or when each of these names is broken, too.
+// A lock of several names (Also) ends as a whole if it is broken at one of them, for no extension is confirmed any
+// more. The keys of its other names go with their TTL, or when each of these names is broken, too.
 func (lk *Locker) Break(ctx context.Context, name, token string) error {
 	if err := lk.made(); err != nil {
 		return err
@@ -68,9 +67,8 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 
 // A breaking is one call of Break.
 //
-// What it has to bring about is that no later extension is confirmed. For that it is not enough that a
-// quorum of nodes has dropped the token, one after another. Five nodes; the holder can reach them all, and
-// Break cannot reach the nodes 4 and 5:
+// Break must bring about that no later extension is confirmed. It is not enough that the nodes of a quorum drop the
+// token, one after another. Five nodes; the holder can reach them all, and Break cannot reach the nodes 4 and 5:
 //
 //	Break     node 1 drops the token
 //	holder    extension: node 1 says that it is gone, 2 to 5 confirm; node 1 is given the token anew (refill)
@@ -78,36 +76,37 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 //	Break     2 and 3 drop the token: three of five nodes have confirmed
 //	holder    extension: 1, 4 and 5 confirm
 //
-// The lock would be extended for ever after. So a node also notes that the token is broken, in the step in which it
-// drops it (break.lua), and confirms no extension of it while it has the note. When a quorum has noted it, each
-// other quorum has a node that confirms none, whether the token is there again or not: put back by the holder, or with a
-// request of the acquisition that was under way, for however long, over whatever connection, or for the second
-// time. Several operators may break the same lock.
+// The holder could extend the lock for ever. So a node also stores a note that the token is broken, in the step in
+// which it drops the token (break.lua), and confirms no extension of the token while it has the note. When a quorum has
+// the note, every other quorum has a node that confirms none, whether the token is there again or not: put back by the
+// holder, or by a request of the acquisition that was under way, however late, over whatever connection, or for the
+// second time. Several operators may break the same lock.
 //
-// A node that loses its data loses the note. Then it may be given the token anew, and counts after an
-// extension that began later was confirmed by so many others that the rest is no quorum (counts). If a quorum had the note
-// at one instant, these others are too few without one that has it, or had it and counts by now; and there is no first one
-// of those. So Break looks whether the nodes of a quorum have the note after all of them have said that they noted it. An
-// extension that was confirmed before, and by a node that noted it later, could have had a node count that lost it
-// in between. That a node has the note again would not do: it may have lost it, and another operator has told the node.
-// So the node must have the marker still that it had before it was told, and has lost nothing since.
+// A node that loses its data loses the note. Then it may be given the token anew, and it counts after an extension that
+// began later was confirmed by so many others that the rest is no quorum (counts). If a quorum had the note at one
+// instant, these others are too few without a node that has it, or that had it and counts again; and no node can be the
+// first of those. So Break looks whether the nodes of a quorum have the note, after all of them have confirmed it.
+// Without that second look, an extension that a node confirmed before it stored the note could have made another node
+// count that had lost the note in between. It would not do that a node has the note at the second look: it may have
+// lost the note, and have it from another operator's Break. So the node must also have the same marker (a key that
+// names one life of its data) as before it was asked: then it has lost nothing since.
 //
-// What remains is a node that loses the note, and gets a request of the acquisition which comes later than that; or one
-// that is restarted with data of before, and has the token.
+// What remains is a node that loses the note, and gets a request of the acquisition after that; or a node that is
+// restarted with older data, in which it has the token.
 //
-// The note lives for twice as long as any lock of the set may. The holder believes in its lock for a TTL after the
-// last extension that was confirmed began, and that was before a quorum had the note.
+// The note lives for twice as long as any lock of the set may. The holder relies on its lock for a TTL after the start
+// of its last confirmed extension, and that was before a quorum had the note.
 //
-// The fence: that of the broken lock was stored by a quorum of nodes with its grants, before the token was
-// dropped there. Each later lock has a grant of one of them, after that, and so a larger number (see
-// errUnfenced). Break leaves the counters alone. A lock whose fence a quorum had not stored when it was broken,
-// and whose attempt is won by what comes later, is no earlier lock.
+// The fence: a quorum of nodes stored that of the broken lock with its grants, before they dropped the token. Each
+// later lock has a grant of one of them, after that, and so a larger number (see errUnfenced). Break leaves the
+// counters alone. A lock is no earlier lock in this sense if no quorum had stored its fence when it was broken, and its
+// attempt is won by what comes later.
 //
 // docs/model/break.pml has these rules, and what happens without each of them.
 type breaking struct {
 	locker *Locker
 	trace  *opTrace
-	key    string // what the host knows it by
+	key    string // names the waiting goroutine to a simulator (sim.Host)
 	handle Handle
 	waits  int
 	rounds int32
@@ -138,11 +137,12 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 	return err
 }
 
-// maxRounds is after how many rounds Break gives up: a round more takes a node that has lost the note since the round
-// before it, or a set that was changed.
+// maxRounds is after how many rounds of tell Break gives up. It takes another one if a node has lost the note since the
+// round before, or the set was changed.
 const maxRounds = 10
 
-// find looks for the token, and for how it holds the lock. A slot is yet to be found.
+// find looks for the token at all nodes, and sets in b.handle how it holds the lock. It returns an error if no node has
+// it. slot means that the token is that of a slot, whose number findSlot has to find.
 func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 	lk := b.locker
 	view, nodes, err := lk.survey(ctx, b.handle.Name, 0)
@@ -175,7 +175,7 @@ func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 	return slot, nil
 }
 
-// nothing makes the error for a token that no node was found to have.
+// nothing makes the error for a token that no node was found to have: ErrLost if a quorum said so, else ErrNoQuorum.
 func (b *breaking) nothing(ctx context.Context, quorum int, nodes []NodeStatus) error {
 	e := &QuorumError{Op: "break", Name: b.handle.Name, N: len(nodes), Need: quorum, Kind: ErrNoQuorum}
 	for _, n := range nodes {
@@ -220,7 +220,7 @@ func (b *breaking) findSlot(ctx context.Context) error {
 	return fmt.Errorf("redlock: break %q: the token is that of a slot, and no node that answers has the key of that slot", b.handle.Name)
 }
 
-// slotAmong asks all nodes about some slots, and returns the one that the token holds; 0: none.
+// slotAmong asks all nodes about the slots from first to last, and returns the one that the token holds; 0: none.
 func (b *breaking) slotAmong(ctx context.Context, view *set.View, first, last int) (slot int) {
 	var keys []string
 	for i := first; i <= last; i++ {
@@ -235,8 +235,8 @@ func (b *breaking) slotAmong(ctx context.Context, view *set.View, first, last in
 	return slot
 }
 
-// inspect asks all nodes what they have under some keys, for a NodeTimeout, and hands each answer over until it is
-// enough.
+// inspect asks all nodes what they have under these keys, for a NodeTimeout at most. It passes each answer to take,
+// until take returns true.
 func (b *breaking) inspect(ctx context.Context, view *set.View, keys []string, take func(answer) (enough bool)) {
 	lk := b.locker
 	answers := make(answers, len(view.Lanes)*len(keys))
@@ -268,19 +268,20 @@ func (b *breaking) inspect(ctx context.Context, view *set.View, keys []string, t
 	}
 }
 
-// An answer is one node's, to a request about one key.
+// An answer is that of one node to a request about one key.
 type answer struct {
 	*lane.Request
 	from *lane.Lane
 }
 
-// answers has room for all.
+// answers is a channel with room for the answers of all nodes.
 type answers chan answer
 
 func (a answers) Deliver(n *lane.Lane, q *lane.Request) { a <- answer{q, n} }
 
-// tell has all nodes drop the token and note that it is broken; and then looks whether a quorum of those that have said so
-// has the note. Again: it has not, which is what the error says, or the set was changed meanwhile.
+// tell asks all nodes to drop the token and note that it is broken, and then looks whether a quorum of those that
+// confirmed has the note. again means that another round may help: a quorum does not have the note, or the set was
+// changed meanwhile. err is not nil then.
 func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 	lk := b.locker
 	l, err := lk.fromHandle(b.handle)
@@ -314,10 +315,11 @@ func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 	return b.checkMarkers(ctx, view, markers)
 }
 
-// untold stands for the marker of a node that has not said that it noted the token.
+// untold stands for the marker of a node that has not confirmed that it noted the token.
 const untold = "untold"
 
-// checkMarkers looks whether a quorum of the nodes has the note still, and the markers that these had before they were told.
+// checkMarkers looks whether a quorum of the nodes still has the note, and has the same marker as before it was asked
+// to store it. marks has these markers; untold: the node has not confirmed. again and the error are as for tell.
 func (b *breaking) checkMarkers(ctx context.Context, view *set.View, marks []string) (again bool, _ error) {
 	lk := b.locker
 	noted, others, sent := 0, make([]NodeError, len(marks)), lk.now()
@@ -330,7 +332,7 @@ func (b *breaking) checkMarkers(ctx context.Context, view *set.View, marks []str
 		is, _ := wire.ParseMarker(a.Reply.Mark)
 		switch e := nodeError(a.from.Name, &a.Reply, elapsed(sent, lk.now())); {
 		case marks[i] == untold && a.Reply.Err == nil:
-			others[i].Outcome = OutcomeGranted // it is told, and its answer was not waited for
+			others[i].Outcome = OutcomeGranted // no failure: it answers now, and its confirmation was not waited for
 		case a.Reply.Holder != "" && is.Same(was):
 			others[i].Outcome = OutcomeGranted
 			noted++
@@ -355,7 +357,7 @@ func (b *breaking) checkMarkers(ctx context.Context, view *set.View, marks []str
 	return e.Cause == nil, e
 }
 
-// answered has, for each node of the view, whether it has carried out the round's release by now.
+// answered reports for each node of the view whether it has carried out the round's release by now.
 func (r *round) answered() []bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,49 +19,45 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// What the caller does next tells the errors apart. Test with [errors.Is]; the
-// details are in [QuorumError] and [NodeError], for [errors.As].
+// The errors differ in what the caller does next. Test with [errors.Is]; the details are in [QuorumError] and
+// [NodeError], for [errors.As].
 var (
-	// ErrHeld says that others have the lock, or are trying for it at this
-	// moment: come back later.
+	// ErrHeld says that others have the lock, or are trying for it at this moment: come back later.
 	ErrHeld = errors.New("held by another")
 
-	// ErrNoQuorum says that too few nodes gave a usable answer in time: look at
-	// the nodes, which the error names.
+	// ErrNoQuorum says that too few nodes gave a usable answer in time: look at the nodes, which the error names.
 	ErrNoQuorum = errors.New("no quorum")
 
-	// ErrLost says that a lock is not ours any more: stop now. The error that is ErrLost says why:
-	// renewals failed (how many, for how long, and what each node said to the last one, also as a
-	// [QuorumError]), this process stood still, nobody extended the lock, or the nodes do not have
-	// it any more.
+	// ErrLost says that the caller's lock has ended, or another client may have it: stop now. The text says why: renewals
+	// failed (how many, for how long, and what each node said to the last one, also as a [QuorumError]), this process
+	// stood still, nobody extended the lock, or the nodes do not have it any more.
 	ErrLost = errors.New("lock lost")
 
 	// ErrClosed says that the Locker has been closed.
 	ErrClosed = errors.New("redlock: closed")
 )
 
-// errReleased is the cause with which a lock's contexts end when its holder
-// gives it back. It is not a loss, so it is not ErrLost.
+// errReleased is the cause with which a lock's contexts end when its holder releases it. It is not a loss, so it is not
+// ErrLost. errDetached is the cause when the holder has detached the lock for another process.
 var errReleased = errors.New("redlock: lock released")
 
-// errDetached is the cause with which a lock's contexts end here when another process takes it up.
 var errDetached = errors.New("redlock: lock detached")
 
-// The reasons for which a lock ends before its holder gives it back. All of them are ErrLost. Lock.lost
-// makes an error of the first two that says more.
+// The reasons for which a lock ends before its holder releases it. All of them are ErrLost. Lock.lost makes more
+// detailed errors of the first two.
 var (
 	errExpired = fmt.Errorf("redlock: %w: validity ended", ErrLost)
 	errMaxHold = fmt.Errorf("redlock: %w: held for as long as MaxHold allows", ErrLost)
 	errShut    = fmt.Errorf("%w: %w", ErrClosed, ErrLost)
 )
 
-// A loss says why a lock has ended whose validity is over. It is errExpired or errMaxHold.
+// A loss says why a lock has ended whose validity is over. kind is errExpired or errMaxHold.
 type loss struct {
 	name    string
 	kind    error
-	rounds  int32         // extensions begun
-	failed  int           // renewals that failed, one after another, before the end
-	since   time.Duration // from the first of them to the end
+	rounds  int32         // extensions that were begun
+	failed  int           // renewals in a row that failed before the end
+	since   time.Duration // from the first of these renewals to the end
 	stalled time.Duration // how long this process stood still when the validity ended
 }
 
@@ -71,7 +67,7 @@ func (e *loss) Error() string {
 
 func (e *loss) Unwrap() error { return e.kind }
 
-// reason is why the lock has ended, without its name.
+// reason is why the lock has ended, without the lock's name.
 func (e *loss) reason() string {
 	why := "validity ended"
 	switch {
@@ -96,11 +92,11 @@ type Outcome uint8
 
 const (
 	OutcomeGranted     = Outcome(wire.Granted)
-	OutcomeHeld        = Outcome(wire.Held)        // another's token is there, for a while
-	OutcomeReserved    = Outcome(wire.Reserved)    // free, but kept for a waiter that came earlier
-	OutcomeGone        = Outcome(wire.Expired)     // our token is not there any more
-	OutcomeStolen      = Outcome(wire.Stolen)      // another's token is where ours was
-	OutcomeRefilled    = Outcome(wire.Refilled)    // our token is there again, after the node had lost it: no vote for the time in between
+	OutcomeHeld        = Outcome(wire.Held)        // another token is there, for a while
+	OutcomeReserved    = Outcome(wire.Reserved)    // free, but reserved for a waiter that came earlier
+	OutcomeGone        = Outcome(wire.Expired)     // this token is not there any more
+	OutcomeStolen      = Outcome(wire.Stolen)      // another token is where this one was
+	OutcomeRefilled    = Outcome(wire.Refilled)    // this token is there again, after the node had lost it: no vote for the time in between
 	OutcomeNotALock    = Outcome(wire.Foreign)     // a key that is no lock is in the way: of another type, or without a TTL
 	OutcomeTimeout     = Outcome(wire.Timeout)     // no answer in time
 	OutcomeUnreachable = Outcome(wire.Unreachable) // no connection, or it broke
@@ -108,29 +104,29 @@ const (
 	OutcomeReadOnly    = Outcome(wire.ReadOnly)    // the server takes no writes (a replica, or it cannot save)
 	OutcomeOutOfMemory = Outcome(wire.OutOfMemory) // the server is over its maxmemory
 	OutcomeDenied      = Outcome(wire.Denied)      // credentials or ACL
-	OutcomeBusy        = Outcome(wire.Busy)        // the server runs a long script, or has told us that it has too many clients
-	OutcomeQuarantined = Outcome(wire.Quarantined) // granted, but no vote: the node may have forgotten what it granted to another
-	OutcomeLate        = Outcome(wire.Late)        // the node got the request when its time was up, and did nothing
+	OutcomeBusy        = Outcome(wire.Busy)        // the server runs a long script, or says that it has too many clients
+	OutcomeQuarantined = Outcome(wire.Quarantined) // granted, but no vote: the node may have forgotten what it granted to another client
+	OutcomeLate        = Outcome(wire.Late)        // the request reached the node after its deadline, and the node did nothing
 	OutcomeIneligible  = Outcome(wire.Unfit)       // the node must not vote: a replica, a cluster node, evicting keys, the same server twice, or one that is not supported
 	OutcomeFailed      = Outcome(wire.Failed)      // any other error of the server
-	OutcomeVoid        = Outcome(wire.Void)        // asked by plain commands, and what the node says is no vote; the script follows
+	OutcomeVoid        = Outcome(wire.Void)        // the node was asked by plain commands, and its answer is no vote; an attempt by a script follows
 )
 
 func (o Outcome) String() string { return wire.Status(o).String() }
 
 // A NodeError says what one node did that was not a grant.
 type NodeError struct {
-	Node    string // its address, as the client was given it
+	Node    string // the node's address, as the client was given it
 	Outcome Outcome
-	Holder  string        // Held, Stolen: the token that is there; Reserved: the waiter
-	TTL     time.Duration // how long until the node could grant, if what is in the way is not renewed: a lock, a waiter's place, its quarantine; 0: it did not say
-	Elapsed time.Duration // from the start of the round to the answer, or to the end of waiting for it
+	Holder  string        // Held, Stolen: the token that is there; Reserved: the name of the waiter
+	TTL     time.Duration // how long until the node could grant, if what is in the way (a lock, a waiter's place, its quarantine) is not renewed; 0: it did not say
+	Elapsed time.Duration // from the start of the round to the answer, or to when the client stopped waiting
 	Err     error         // the client's or the server's own error, nil if there was none
 
-	slot int64 // Held: another one than was asked for, which is free; wire.NoSlot: none is; 0: not known
+	slot int64 // Held: a free slot, other than the one asked for; wire.NoSlot: none is free; 0: not known
 }
 
-// nodeError is what a node's reply says, which was no grant.
+// nodeError makes the error of a node's reply that is not a grant. elapsed is the time from the start of the round.
 func nodeError(node string, a *wire.Reply, elapsed time.Duration) NodeError {
 	e := NodeError{Node: node, Outcome: Outcome(a.Status), Holder: a.Holder, TTL: a.TTL, Elapsed: elapsed, Err: a.Err, slot: a.Slot}
 	if a.Status == wire.Quarantined { // who holds the lock there says nothing
@@ -169,8 +165,7 @@ func (e *NodeError) Error() string {
 	return s.String()
 }
 
-// reason is the text of the client's or the server's own error, without the node's address; "" if
-// there was none.
+// reason is the text of Err, without the node's address; "" if Err is nil.
 func (e *NodeError) reason() string {
 	if e.Err == nil {
 		return ""
@@ -184,8 +179,8 @@ func (e *NodeError) reason() string {
 	return printable.Text(e.Err.Error())
 }
 
-// Unwrap gives the client's or the server's own error. It gives nil if that is a deadline or a cancellation of
-// the library's: an error is context.DeadlineExceeded or context.Canceled only if the caller's context has ended.
+// Unwrap returns Err. It returns nil if Err is a deadline or a cancellation of the library's own: an error is
+// context.DeadlineExceeded or context.Canceled only if the caller's context has ended.
 func (e *NodeError) Unwrap() error {
 	if errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled) {
 		return nil
@@ -193,34 +188,32 @@ func (e *NodeError) Unwrap() error {
 	return e.Err
 }
 
-// untold reports whether the node had no vote because it did not keep the description of the set.
+// untold reports whether the node had no vote because it did not keep the description of the set (members, settings).
 func (e *NodeError) untold() bool {
 	_, is := e.Err.(vote.UntoldError)
 	return is
 }
 
-// votes reports whether such a node keeps it by now, and has a vote.
+// votes reports whether the node was untold, but now keeps the description and has a vote.
 func (e *NodeError) votes() bool {
 	untold, is := e.Err.(vote.UntoldError)
 	return is && untold.Votes()
 }
 
-// outdated reports whether the node could not vote by the description that the client went by, and it goes by another
-// one by now.
+// outdated reports whether the node was untold by another description than known, which the client goes by now.
 func (e *NodeError) outdated(known *wire.Description) bool {
 	by, is := e.Err.(vote.UntoldError)
 	return is && by.Outdated(known)
 }
 
-// outdated reports whether a node had no vote by a description of the set that the client has replaced since; known is the one
-// that it uses now.
+// outdated reports whether a node had no vote by a description of the set which the client has replaced since. known is
+// the one that it goes by now.
 func (e *QuorumError) outdated(known *wire.Description) bool {
 	return slices.ContainsFunc(e.Nodes(), func(n *NodeError) bool { return n.outdated(known) })
 }
 
-// A QuorumError says why a round over the nodes failed. It is ErrHeld,
-// ErrNoQuorum or ErrLost to [errors.Is], and also the context's error if that is
-// what ended it.
+// A QuorumError says why a round over the nodes failed. It is ErrHeld, ErrNoQuorum or ErrLost to [errors.Is], and also
+// the context's error if that is what ended it.
 type QuorumError struct {
 	Op   string // "acquire", "extend", "release", "break" or "wait-ready"
 	Name string // the lock; "" for wait-ready
@@ -229,16 +222,16 @@ type QuorumError struct {
 	Need    int // votes that would have been enough
 	Granted int // nodes that said yes
 	Held    int // nodes that answered, and said no
-	Failed  int // nodes that gave no usable answer; the rest had no say any more
+	Failed  int // nodes that gave no usable answer. Nodes without an answer when the round was decided count nowhere
 
 	Kind  error // ErrHeld, ErrNoQuorum or ErrLost
-	Cause error // what ended it, other than the votes: the context's error, say; or nil
+	Cause error // what ended it, other than the votes: the context's error, for instance; or nil
 
-	token string // that was tried
+	token string // the token of the attempt
 	nodes multierror.Error
 }
 
-// quorumError is the QuorumError of an error; nil: it has none.
+// quorumError is the QuorumError that err is or wraps; nil: none.
 func quorumError(err error) *QuorumError {
 	if err == nil {
 		return nil // and nothing is allocated
@@ -278,8 +271,7 @@ func (e *QuorumError) Error() string {
 	return s.String()
 }
 
-// wayOut says what to do if it is for the quarantine alone that there is no quorum, or for refusals that waiting does
-// not end.
+// wayOut says what to do if only quarantines prevent a quorum, or refusals that waiting does not end; else "".
 func (e *QuorumError) wayOut() string {
 	votes, fresh, shorten := e.Granted, false, ""
 	for _, err := range e.Nodes() {
@@ -301,7 +293,7 @@ func (e *QuorumError) wayOut() string {
 	return "; nodes that are new, or came back, vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed" + shorten
 }
 
-// todos say what to do about refusals that waiting does not end, each once.
+// todos say what to do about the nodes' refusals that waiting does not end, each once.
 func todos(nodes []*NodeError) (all []string) {
 	for _, n := range nodes {
 		if todo := facts.Todo(n.Err); facts.Lasting(n.Err) && !slices.Contains(all, todo) {
@@ -311,7 +303,7 @@ func todos(nodes []*NodeError) (all []string) {
 	return all
 }
 
-// Unwrap gives the sentinel, the cause and the per-node errors.
+// Unwrap returns Kind, Cause and the per-node errors.
 func (e *QuorumError) Unwrap() []error {
 	errs := []error{e.Kind}
 	if e.Cause != nil {
@@ -323,15 +315,14 @@ func (e *QuorumError) Unwrap() []error {
 	return errs
 }
 
-// retryUnknown is RetryAfter where too few nodes say when they could grant the lock: a node that is
-// down is tried again about as often.
+// retryUnknown is RetryAfter where too few nodes say when they could grant the lock. A node that is down is tried again
+// about as often.
 const retryUnknown = time.Second
 
-// RetryAfter is how long to wait until another attempt can succeed, by what the nodes said: the
-// earliest time at which a quorum of them could grant the lock if nothing is renewed. So it is not the
-// time of the node that takes longest, and a node that gave no usable answer does not count; where too
-// few are left for a quorum, it is a second. It may be earlier, since a holder may release. It is 0 if
-// nothing was in the way but another attempt, and for ErrLost.
+// RetryAfter is how long to wait until another attempt can succeed: the earliest time at which a quorum of the nodes
+// could grant the lock, by what they said, if nothing is renewed. A node that gave no usable answer does not count;
+// where too few others are left for a quorum, RetryAfter is a second. The lock may be free earlier, since a holder may
+// release it. RetryAfter is 0 if only another attempt was in the way, and for ErrLost.
 func (e *QuorumError) RetryAfter() time.Duration {
 	if e.Kind == ErrLost || e.Need <= 0 || e.N < e.Need {
 		return 0
@@ -360,7 +351,7 @@ func (e *QuorumError) Nodes() []*NodeError {
 	return nodes
 }
 
-// refusal is what the waitlist has to know of it.
+// refusal makes of the error what package waitlist needs, to say when to try again.
 func (e *QuorumError) refusal() waitlist.Refusal {
 	r := waitlist.Refusal{N: e.N, Need: e.Need, Failed: e.Failed, Held: e.Kind == ErrHeld}
 	for _, n := range e.Nodes() {
@@ -383,7 +374,7 @@ func oneLine(errs []error) string {
 	return strings.Join(parts, "; ")
 }
 
-// ended gives ctx's error and, where it says more, its cause.
+// ended returns ctx's error and, where it says more, its cause; nil: ctx has not ended.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(cause, err) {
@@ -392,20 +383,20 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// refusalPatience is for how long the nodes must refuse a client before its waiters give up. Credentials that are
-// changed in a running service reach servers and clients one after another, and a lane connects again once a second
-// at the latest: a few seconds are enough where somebody is at it, and few for a program that never will be let in.
+// refusalPatience is for how long nodes must refuse a client before its waiters give up. When credentials are changed,
+// the change reaches servers and clients one after another, and a lane (the client's queue and connection for one node)
+// connects again once a second at the latest. So a few seconds are enough for a change under way.
 const refusalPatience = 5 * time.Second
 
 var errRefused = errors.New("the nodes refuse this client, and waiting does not end that")
 
-// shutOuts has a shutOut for each local queue that calls wait in. The zero value is ready to use.
+// shutOuts has a shutOut for each local queue in which calls wait. The zero value is ready to use.
 type shutOuts struct {
 	mu sync.Mutex
 	of map[string]*shutOut
 }
 
-// enter gives the shutOut of a queue to a call, which must leave it.
+// enter returns the shutOut of a queue to a call, which must call leave at its end.
 func (s *shutOuts) enter(queue string) *shutOut {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -429,25 +420,25 @@ func (s *shutOuts) leave(queue string) {
 	}
 }
 
-// A shutOut remembers since when each node refuses what calls wait for, for a reason that waiting does not end
-// (facts.Lasting). It takes in all answers, late ones, too: an attempt ends with the first answers that decide it, and
-// those may always come from the same nodes. It is for one name, or several at once: a user may have the right to
-// some names and not to others. The calls that wait for the same share it: the first of them speaks for all.
+// A shutOut remembers since when each node refuses the calls of one local queue, for a reason that waiting does not end
+// (facts.Lasting). These calls want the same names, for which a user may lack a right. The first of them asks the nodes
+// for all. A shutOut takes in late answers, too: an attempt ends with the first answers that decide it, and those may
+// always come from the same nodes.
 type shutOut struct {
-	calls int // under the mutex of shutOuts
+	calls int // protected by shutOuts.mu
 
-	mu    sync.Mutex // protects what follows
+	mu    sync.Mutex // protects nodes
 	nodes map[string]*refusal
 }
 
-// A refusal is how a node refused first and last, without another answer in between.
+// A refusal is since when a node has given no answer but refusals, when it gave the last one, and that one's error.
 type refusal struct {
 	since, last time.Time
 	err         error
 }
 
-// note takes in what came of a request to a node. One that was not answered shows nothing, nor do answers that are far
-// apart about the time in between.
+// note takes in one node's answer. No answer shows nothing, nor do two refusals further apart than refusalPatience
+// about the time in between.
 func (s *shutOut) note(node string, did Outcome, err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -466,8 +457,8 @@ func (s *shutOut) note(node string, did Outcome, err error, now time.Time) {
 	r.last, r.err = now, err
 }
 
-// ends reports whether so many nodes have refused for long enough that the others are no quorum. If so, it makes why,
-// which is the error of the last attempt, say that, and which nodes refuse.
+// ends reports whether so many nodes of the view have refused for refusalPatience that the others are no quorum. If so,
+// it changes why, the error of the last attempt, to say so and to name the refusing nodes.
 func (s *shutOut) ends(why *QuorumError, view *set.View, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -482,7 +473,7 @@ func (s *shutOut) ends(why *QuorumError, view *set.View, now time.Time) bool {
 	}
 	why.Kind, why.Cause = ErrNoQuorum, errRefused
 	said := why.Nodes()
-	for _, n := range refusing { // the attempt was over without the answers of some
+	for _, n := range refusing { // the last attempt may have ended without the answers of some
 		if !slices.ContainsFunc(said, func(other *NodeError) bool { return other.Node == n.Node }) {
 			why.note(n)
 			why.Failed++
@@ -491,13 +482,11 @@ func (s *shutOut) ends(why *QuorumError, view *set.View, now time.Time) bool {
 	return true
 }
 
-// An Identity is what the token of a lock says of the attempt that acquired it. A token of another
-// library, or of a version from before this, says nothing, and all is empty. A client that can write to
-// the nodes can write any identity: it tells people whom to ask, and decides no more than whether a TryAcquire that
-// came later goes on asking.
+// An Identity is what a lock's token says of the attempt that acquired it. It is zero for a token of another library,
+// or of a version from before this. A client that can write to the nodes can write any identity. So use it to find whom
+// to ask; the library uses it only to decide whether a later TryAcquire goes on asking.
 type Identity struct {
-	// Owner is the Options.Owner of the process. It may hold any bytes: quote it before it
-	// reaches a terminal.
+	// Owner is the Options.Owner of the process. It may hold any bytes: quote it before it reaches a terminal.
 	Owner string
 
 	// Since is when the attempt began, by its process's clock, in milliseconds.
@@ -506,8 +495,8 @@ type Identity struct {
 	// Trace is the id of the trace that the attempt belongs to (redlocktrace.Trace.ID); "": none.
 	Trace string
 
-	// Names are those of a lock that takes in several (Also), in their order, as far as they fit into the
-	// token. More is how many do not.
+	// Names are those of a lock on several names (Also), in their order, as far as they fit into the token. More is how
+	// many do not.
 	Names []string
 	More  int
 }
