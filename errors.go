@@ -28,9 +28,9 @@ var (
 	// ErrNoQuorum says that too few nodes gave a usable answer in time: look at the nodes, which the error names.
 	ErrNoQuorum = errors.New("no quorum")
 
-	// ErrLost says that the caller's lock has ended, or another client may have it: stop now. The text says why: renewals
-	// failed (how many, for how long, and what each node said to the last one, also as a [QuorumError]), this process
-	// stood still, nobody extended the lock, or the nodes do not have it any more.
+	// ErrLost says that the lock has ended, so another client may have it: stop now. The text says why: renewals failed
+	// (how many, for how long, and what each node said to the last one, also as a [QuorumError]), this process stood
+	// still, nobody extended the lock, or the nodes do not have it any more.
 	ErrLost = errors.New("lock lost")
 
 	// ErrClosed says that the Locker has been closed.
@@ -200,7 +200,7 @@ func (e *NodeError) votes() bool {
 	return is && untold.Votes()
 }
 
-// outdated reports whether the node was untold by another description than known, which the client goes by now.
+// outdated reports whether the node was untold, but by a description other than known, which the client goes by now.
 func (e *NodeError) outdated(known *wire.Description) bool {
 	by, is := e.Err.(vote.UntoldError)
 	return is && by.Outdated(known)

@@ -11,16 +11,14 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Extend renews the lock once, to its full TTL from now. It is bounded by ctx
-// and by Options.NodeTimeout.
+// Extend renews the lock once, to its full TTL from now. It is bounded by ctx and by Options.NodeTimeout.
 //
-// An error that is ErrLost means that the lock has ended. Any other, ErrNoQuorum
-// say, leaves it as it is: valid until [Lock.Until], and worth another try.
+// An error that is ErrLost means that the lock has ended. Any other, ErrNoQuorum for instance, leaves the lock as it
+// is: valid until [Lock.Until], and worth another try.
 //
-// Validity counts from before the first byte of a request that a quorum has
-// confirmed, and only from its confirmation on: an extension whose replies do not
-// come moves nothing. Replies that come after Extend has returned count as well, as
-// long as the lock is valid: then [Lock.Until] moves although the error said otherwise.
+// Validity counts from before the first byte of a request that a quorum has confirmed, and only from its confirmation
+// on: an extension without replies moves nothing. Replies that come after Extend has returned count as well, as long as
+// the lock is valid: then [Lock.Until] moves although the error said otherwise.
 func (l *Lock) Extend(ctx context.Context) error {
 	if !l.acquired() {
 		return errNoLock
@@ -57,7 +55,7 @@ func (l *Lock) extend(ctx context.Context, t *opTrace) error {
 	}
 }
 
-// extendOnce extends a hold by the members as they are known now.
+// extendOnce makes one round to extend the lock, and returns the view of the set (members, quorum) that the round used.
 func (l *Lock) extendOnce(ctx context.Context, t *opTrace, limit time.Duration) (*set.View, error) {
 	r := l.locker.newRound(wire.Extend, l, nil)
 	defer r.drop()
@@ -70,7 +68,8 @@ func (l *Lock) extendOnce(ctx context.Context, t *opTrace, limit time.Duration) 
 	return view, l.endExtension(r, ended(ctx))
 }
 
-// acquireExtendSem waits for the turn at a hold, as long as the lock lives.
+// acquireExtendSem waits for the semaphore by which extensions of hold take turns. If the lock or ctx ends first, it
+// returns why, and the caller does not have the semaphore.
 func (l *Lock) acquireExtendSem(ctx context.Context, hold *Lock) error {
 	has := false
 	select {
@@ -87,7 +86,7 @@ func (l *Lock) acquireExtendSem(ctx context.Context, hold *Lock) error {
 	return err
 }
 
-// extendSlot gives the channel by which extensions of one lock take turns.
+// extendSlot returns that semaphore, a channel with room for one.
 func (l *Lock) extendSlot() chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +96,7 @@ func (l *Lock) extendSlot() chan struct{} {
 	return l.extendSem
 }
 
-// beginExtension sends the requests of r, unless the lock has ended. The caller has the
+// beginExtension sends the requests of r. If the lock has ended, it sends nothing and returns why. The caller has the
 // semaphore (extendSem).
 func (l *Lock) beginExtension(r *round) error {
 	now := l.locker.now()
@@ -117,7 +116,8 @@ func (l *Lock) beginExtension(r *round) error {
 	return nil
 }
 
-// endExtension draws the conclusion from a round that is decided or closed.
+// endExtension does what the votes of r say: it moves the end of validity, or ends the lock, or returns why the
+// extension failed. r is decided or closed. cause is why the caller stopped waiting; nil: it waited to the end.
 func (l *Lock) endExtension(r *round, cause error) error {
 	now := l.locker.now()
 	decided := r.decided()
@@ -127,14 +127,14 @@ func (l *Lock) endExtension(r *round, cause error) error {
 		defer l.mu.Unlock()
 		return l.endErr
 	case left(l.until, now) <= 0:
-		// The confirmation came too late, or not at all. Even if the nodes still
-		// have the token: the holder has been told, or is about to be.
+		// The confirmation came too late, or not at all. The lock ends even if the nodes still have the token: the holder has
+		// been told of the end, or is about to be.
 		l.mu.Unlock()
 		if decided != won && cause == nil {
 			l.failedRenewal(r, r.explain(now, nil))
 		}
 		return l.expire()
-	case decided == won, l.confirmed == r.number: // or confirmLate came first
+	case decided == won, l.confirmed == r.number: // or late votes have confirmed it (confirmLate)
 		l.until, l.confirmed = l.validUntil(r.sent), r.number
 		if l.trouble != nil && l.trouble.warned {
 			l.trouble.over = true
@@ -147,16 +147,16 @@ func (l *Lock) endExtension(r *round, cause error) error {
 	l.mu.Unlock()
 	err := r.explain(now, cause)
 	if err.Kind == ErrLost {
-		// A quorum says that it is not ours: another may have it at this moment.
+		// So many nodes do not have the token that another client may have the lock at this moment.
 		return l.fail(err)
 	}
-	if cause == nil { // or it is the caller that gave up
+	if cause == nil { // otherwise the caller gave up
 		l.failedRenewal(r, err)
 	}
 	return err
 }
 
-// failedRenewal notes that an extension has failed, and with which answers.
+// failedRenewal records that the extension r has failed with err.
 func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,9 +170,9 @@ func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 	t.last = err
 }
 
-// tellRenewals tells the operator that renewals fail, the first time, or that they succeed again.
-// Renewed: it was one of the library's own. A caller of Extend has the error itself. Nothing is told of one by which
-// the client has found out that the set was changed: the next one goes by what it has found.
+// tellRenewals calls the hooks if renewals fail, once for each series of failures, or if they succeed again. renewed
+// means that the extension was a renewal by the Locker; a caller of Extend has the error itself. A failure by which the
+// client has found out that the set was changed is not reported: the next renewal goes by the changed set.
 func (l *Lock) tellRenewals(renewed bool) {
 	known := l.locker.lanes.View().Description
 	l.mu.Lock()
@@ -194,7 +194,7 @@ func (l *Lock) tellRenewals(renewed bool) {
 	}
 }
 
-// keep has the lock renewed.
+// keep makes the Locker renew the lock.
 func (l *Lock) keep() {
 	l.mu.Lock()
 	if l.endErr != nil {
@@ -202,7 +202,7 @@ func (l *Lock) keep() {
 		return
 	}
 	alive := l.watch()
-	at := l.until.Add(l.locker.settings().drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3) // a third after the last confirmed one was sent
+	at := l.until.Add(l.locker.settings().drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3) // TTL/3 after the last confirmed extension was sent
 	l.mu.Unlock()
 	if !alive {
 		l.end(errShut)
@@ -211,7 +211,7 @@ func (l *Lock) keep() {
 	l.locker.renewals.Keep(&l.renewal, at)
 }
 
-// An item is a lock that is renewed, or watched.
+// An item is a lock that the Locker renews, or whose end it watches for; package renew calls its methods.
 type item struct{ *Lock }
 
 func (i item) TTL() time.Duration     { return i.claim.TTL }
@@ -229,7 +229,7 @@ func (i item) Renew() renew.Renewal {
 	return renewal{i.locker.newRound(wire.Extend, i.Lock, settle)}
 }
 
-// settle is called with the vote that decides a renewal.
+// settle is called when a vote decides the renewal r.
 func settle(r *round) { r.locker.renewals.Settle(&r.lock.renewal, renewal{r}) }
 
 func (i item) Renewed(res renew.Result) {
@@ -238,7 +238,7 @@ func (i item) Renewed(res renew.Result) {
 	i.tellRenewals(true)
 }
 
-// A renewal is a round that extends a lock for the Locker.
+// A renewal is a round by which the Locker extends a lock; package renew calls its methods.
 type renewal struct{ *round }
 
 func (r renewal) Begin() error {
@@ -261,7 +261,7 @@ func (r renewal) End() renew.Result {
 
 func (r renewal) Abandon(err error) renew.Result { return r.over(err) }
 
-// over gives the turn back, and the round.
+// over gives back the semaphore and the round.
 func (r renewal) over(err error) renew.Result {
 	l, res := r.lock, renew.Result{Err: err, Sent: r.sent, Op: r.trace}
 	r.drop()

@@ -10,67 +10,59 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A fence is a number for each acquisition of a name, larger than those of all
-// earlier ones. To count on each node and take the largest number of a quorum is not
-// enough: two that overlap on a node which has counted less may come to the same
-// number. What a quorum has not stored, the next one need not see.
+// A fence is a number for each acquisition of a name, larger than those of all earlier ones. It is not enough that each
+// node counts its grants and the largest number of a quorum is taken: two acquisitions whose quorums share only a node
+// that has counted less may come to the same number. What one quorum has not stored, the next one need not see.
 //
-// So a number is a fence when a quorum of nodes has it stored as that of the grant
-// which they gave to this very attempt. On one node grants come one after another,
-// each with a token of its own, and the counter only grows. A commit is an instant
-// in the time of its grant. Take two acquisitions, of which one was complete before
-// the other began: their quorums share a node. There the commit of the first came
-// before the grant of the second, which therefore was numbered higher; and the
-// second's fence is the largest number of its quorum. No clock is in this. It needs
-// a node that kept its counter, of the two quorums' common ones.
+// So a number is a fence when a quorum of nodes has stored it as the number of the grant that they gave to this very
+// attempt. On one node grants come one after another, each with a token of its own, and the counter only grows. A node
+// stores the number (commits it) while it still has that grant. Take two acquisitions, of which one was complete before
+// the other began: their quorums share a node. There the first committed before the node granted the second, so the
+// second got a higher number there; and the second's fence is the largest number of its quorum. This uses no clock. It
+// needs one node of both quorums that kept its counter.
 //
-// A node keeps its numbers in a table of counters without a TTL, of which several names
-// share one (internal/script/table.go). That changes nothing in the argument: the counter
-// still only grows, and the grants of all names of a bucket come one after another. What
-// another name does makes the counter larger between a grant and its raise, and then the
-// raise says no, and the attempt has failed; and between a grant and a copy of its request,
-// which is told what is stored by then: more than the number of the grant, and stored while
-// the key is ours, so it may be committed as well. A grant leaves a counter there. Where
-// there is none the node has lost its table, and what that said may have been past the number:
-// nothing is raised there, and a copy has no grant. No step of a clock, no idle time and no
-// expiry is in this.
+// A node keeps its numbers in a table of counters without a TTL, of which several names share one
+// (internal/script/table.go). The argument holds: the counter still only grows, and the grants of all names that share
+// it come one after another. Another name may make the counter larger between a grant and its raise (the second round,
+// which stores the fence). Then the raise is refused, and the attempt has failed. Or it may do so between a grant and a
+// copy of its request. The copy's reply has what is stored by then: more than the number of the grant, and stored while
+// the key is this attempt's, so it may be committed as well. A grant leaves a counter on the node. Where there is none,
+// the node has lost its table, which may have been past the number: so nothing is raised there, and a copy is not
+// granted. No step of a clock, no idle time and no expiry is in this.
 //
-// Where no node kept its counter, time steps in. The number that is proposed is the client's
-// time, and the node takes it only within S, half a second, of its own. So a node that starts
-// again with no counter starts above all that it had given out, if that was near the time. Let
-// K be Options.MaxNodeSkew: a node has a vote while its clock is within K of the middle of
-// the nodes' clocks. A number that is not below middle + K + 2S is no vote (vote.Group.Beyond): its
-// grant is given back, and nothing is raised to it. So when a node whose time was T lost its
-// table, what was a fence on it was below T + 2K + 2S; and when it has a vote again it numbers
-// nothing below T + Q - S, with Q the quarantine. Hence Q >= 2K + 3S is asked for. A number that is
-// acquired by plain commands is not bent, and so it counts only where it is not below the node's
-// time - S. It may be further above that, by
-// K and what is not known of the middle, which is less than 2S.
+// Where no node kept its counter, time steps in. The client proposes its time as the number, and the node takes it only
+// within S, half a second, of its own time. So a node that starts again with no counter starts above all that it had
+// given out, if that was near the time. Let K be Options.MaxNodeSkew: a node has a vote while its clock is within K of
+// the middle (the lower median) of the nodes' clocks. A number that is not below middle + K + 2S is no vote
+// (vote.Group.Beyond): its grant is given back, and nothing is raised to it. So when a node whose time was T lost its
+// table, every fence on it was below T + 2K + 2S; and when it has a vote again it numbers nothing below T + Q - S,
+// where Q is the quarantine. Hence the rule Q >= 2K + 3S. A number acquired by plain commands is not brought within S
+// of the node's time, so it counts only if it is not below the node's time - S. It may be further above that, by K and
+// by the uncertainty of the middle, which is less than 2S.
 //
-// That rule also keeps the numbers of a clock that is far ahead where they are. A minority
-// of such nodes cannot move the middle, costs its own votes, and nothing else, also when
-// their clocks are right again and their counters are not. That a client proposes a number
-// which is far ahead needs no rule: the nodes bend it to their time.
+// That rule also stops the numbers of a clock that is far ahead from spreading. A minority of such nodes cannot move
+// the middle, and costs its own votes and nothing else, also when their clocks are right again and their counters are
+// not. A client that proposes a number far ahead needs no rule: the nodes bring it within S of their time.
 //
-// Who holds a lock shared has no number of its own, but the largest of the past: so large
-// as that of every earlier writer, and less than that of every later one. Time cannot step in
-// with a number for each, as those who read the same would have different ones. But what a
-// node has lost was below the T + Q - S of when its marker was written, and what it numbers
-// from then on, with a vote, is not (floor in package vote). So that is the least number of a reader
-// there, and it is stored like any.
+// The holder of a shared lock has no number of its own, but the largest of the past: at least that of every earlier
+// writer, and less than that of every later one. Time cannot step in with a number for each, as those who read the same
+// would have different ones. But what a node has lost was below T + Q - S, with T the time when its marker (the key
+// that says since when the node has its data) was written; and what the node numbers from then on, with a vote, is not
+// (floor in package vote). So T + Q - S is the least number of a reader there, and it is stored like any.
 //
-// The same number is proposed to all nodes. As a rule all take it, and the fence is
-// stored with the grants, in one round trip. Else a second one raises the counters
-// that are behind ("if the lock is still mine and the counter is not past it").
+// The same number is proposed to all nodes. As a rule all take it, and the fence is stored with the grants, in one
+// round trip. Otherwise a second round raises the counters that are behind ("if the lock is still mine and the counter
+// is not past it").
 
-// errUnfenced is what ended an attempt that had a quorum of grants.
+// errUnfenced means that an attempt had a quorum of grants, but no quorum stored its fence.
 var errUnfenced = errors.New("the fence could not be stored on a quorum of nodes")
 
-// fence gives the lock of a round that was won its fence, and has a quorum of nodes store it. It returns an error if that
-// cannot be done, or the number is of the future.
+// fence sets the fence of the lock of r, a round that was won, and makes a quorum of nodes store it. It returns an
+// error if no quorum stores it, or the number is too far ahead of the nodes' clocks. sent is when r began, and limit
+// the time for both rounds.
 func (c *call) fence(r *round, sent time.Time, limit time.Duration) error {
 	number, stored := r.fence()
-	// A node that answered before a majority was heard of could not be judged by it.
+	// A grant that came before a majority of the nodes had replied could not be compared with the median of their clocks.
 	if ahead := c.lk.lanes.Beyond(number, c.lk.now()); ahead > c.ahead {
 		return r.poisoned(c.lk.now(), ahead)
 	}
@@ -80,8 +72,8 @@ func (c *call) fence(r *round, sent time.Time, limit time.Duration) error {
 	return c.lk.raise(c.ctx, r.lock, sent, limit)
 }
 
-// fence gives the largest number of the grants of a round that was won, and whether a
-// quorum has stored it.
+// fence returns the largest number among the grants of a round that was won, and whether a quorum has stored it
+// already.
 func (r *round) fence() (number int64, stored bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,11 +91,10 @@ func (r *round) fence() (number int64, stored bool) {
 	return number, same >= r.ballot.need
 }
 
-// raise has a quorum of nodes store the fence of a lock that a quorum has granted. It
-// asks all nodes: one whose grant is still under way gets to it first, in its lane,
-// and one that has not granted says no. A node that has the number already says yes
-// once more. One that has no vote stores it, too, but does not count: it may have
-// forgotten a higher one (RAISE_ALL in docs/model).
+// raise makes a quorum of nodes store the fence of a lock that a quorum has granted. It asks all nodes. A node whose
+// grant is still under way carries that out first, since requests to one node stay in order. A node that has not
+// granted says no. A node that has the number already says yes once more. A node without a vote stores it, too, but
+// does not count: it may have forgotten a higher one (RAISE_ALL in docs/model).
 func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time.Duration) error {
 	r := lk.newRound(wire.Raise, l, nil)
 	defer r.drop()
@@ -120,13 +111,12 @@ func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time
 	return err
 }
 
-// concede reports whether an attempt came to nothing since a majority of the nodes, or so many
-// that the others are no quorum, numbers far ahead of the time; and has the next attempt take
-// as much of that as a quorum needs, and no more. A minority that is ahead costs its votes, so
-// that it leads nobody astray. But where all clocks were wrong together, and are right now,
-// their numbers are those of the locks there were, and the next has to be larger: no order is
-// in danger that a quorum of counters keeps. It takes a node to lose its table, and another
-// to share its quorum, for numbers to be of any time at all.
+// concede is called with the error of an attempt. It reports true if the attempt failed because a majority of the
+// nodes, or so many that the others are no quorum, numbers far ahead of the time. Then it allows the next attempt a
+// fence that is as far ahead as a quorum needs, and no further. A minority that is ahead only costs its votes, so it
+// misleads nobody. But where all clocks were wrong together, and are right now, their numbers are those of earlier
+// locks, and the next one has to be larger. That endangers no order that a quorum of counters keeps. Only where a node
+// that both quorums share has lost its table does it matter how near to the time numbers are.
 func (a *acquisition) concede(err error) bool {
 	why := quorumError(err)
 	if why == nil {
@@ -140,14 +130,14 @@ func (a *acquisition) concede(err error) bool {
 		}
 	}
 	slices.Sort(ahead)
-	lacks := why.Need - (why.N - len(nodes)) // of a quorum, if those who said nothing grant it
+	lacks := why.Need - (why.N - len(nodes)) // how many of a quorum are missing, if all nodes that are not in the error grant it
 	if lacks <= 0 || lacks > len(ahead) || a.ahead == 0 && len(ahead) <= why.N-why.Need {
-		return false // or a minority, unless others of the majority have been conceded already
+		return false // false for a minority, unless earlier attempts have conceded to other nodes of the majority
 	}
 	most := ahead[lacks-1]
 	if most <= a.ahead {
 		return false
 	}
-	a.ahead = most + time.Second // a number may be one more by then
+	a.ahead = most + time.Second // numbers may be further ahead at the next attempt
 	return true
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Handle is a lock between two processes: what [Lock.Detach] gives and [Locker.Attach]
-// takes. It can be written as JSON, if its names are UTF-8. Any process that has it can extend
-// and release the lock, so keep it secret.
+// A Handle is a lock between two processes: [Lock.Detach] returns it and [Locker.Attach] takes it. It can be written as
+// JSON, if its names are UTF-8. Any process that has it can extend and release the lock, so keep it secret.
 type Handle struct {
 	Name   string   `json:"name"`
 	Also   []string `json:"also,omitempty"` // other names that it takes in
@@ -36,12 +35,12 @@ type Handle struct {
 	Prefix    string `json:"prefix,omitempty"`
 	Separator string `json:"separator,omitempty"`
 
-	// Healed are the nodes that had lost it and were given it anew, as yet without a vote.
+	// Healed are the nodes that had lost the lock and were given it anew, as yet without a vote.
 	Healed []string `json:"healed,omitempty"`
 }
 
-// MarshalJSON returns an error for a name that is not UTF-8: JSON would change it to another
-// name, and the lock could not be released by the handle.
+// MarshalJSON returns an error for a name that is not UTF-8: JSON would change it, and the handle could not release the
+// lock.
 func (h Handle) MarshalJSON() ([]byte, error) {
 	for i, name := range append([]string{h.Prefix, h.Separator, h.Name}, h.Also...) {
 		if !utf8.ValidString(name) {
@@ -52,14 +51,12 @@ func (h Handle) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(h))
 }
 
-// Detach ends the lock here, and leaves it on the nodes for another process to take up:
-// see [Locker.Attach]. Until then nobody renews it: others may have it when its TTL is
-// over. Detach sends nothing, but waits for an extension that is under way, for at most
-// Options.NodeTimeout.
+// Detach ends the lock in this process, and leaves it on the nodes for another process to take up: see [Locker.Attach].
+// Until then nobody renews it: others may have it when its TTL is over. Detach sends nothing, but waits for an
+// extension that is under way, for at most Options.NodeTimeout.
 //
-// It fails if the lock has ended before, and says why; and for a lock that has joined
-// another one, since only the lock that was joined can be detached. Locks that have joined
-// this one end with it.
+// It fails if the lock has ended before, and says why; and for a lock that has joined another one, since only the lock
+// that was joined can be detached. Locks that have joined this one end with it.
 func (l *Lock) Detach() (Handle, error) {
 	if !l.acquired() {
 		return Handle{}, errNoLock
@@ -74,9 +71,9 @@ func (l *Lock) Detach() (Handle, error) {
 	if left(l.Until(), l.locker.now()) <= 0 {
 		return Handle{}, l.expire()
 	}
-	// What is under way to the nodes still may arrive: a grant of the acquisition's that
-	// came too late to be asked for is part of the lock, and must not be given back when
-	// we hear of it, for the next process may count it by then (see end and releaseLateGrant).
+	// Requests may still be under way to the nodes. A grant that comes too late for the acquisition is part of the lock,
+	// and must not be given back when its answer arrives, since the next process may count it by then (see end and
+	// releaseLateGrant).
 	if first, ok := l.end(errDetached); !ok {
 		return Handle{}, first
 	}
@@ -103,20 +100,17 @@ func (l *Lock) Detach() (Handle, error) {
 	return h, nil
 }
 
-// Attach takes up a lock that another process, or this one, has detached. It extends the
-// lock at once, in one round, bounded by ctx and Options.NodeTimeout; what it returns is
-// valid for a full TTL from then.
+// Attach takes up a lock that another process, or this one, has detached. It extends the lock at once, in one round,
+// bounded by ctx and Options.NodeTimeout. The lock that it returns is valid for a full TTL from then.
 //
-// An error that is ErrLost means that a quorum of nodes does not have the lock any more.
-// Any other, ErrNoQuorum say, leaves it as it is, and worth another try. A handle may be
-// attached again, also in several processes, which then share the lock: the first of them
-// that releases it ends it for all.
+// An error that is ErrLost means that a quorum of nodes does not have the lock any more. Any other, ErrNoQuorum for
+// instance, leaves it as it is, and worth another try. A handle may be attached again, also in several processes, which
+// then share the lock: the first of them that releases it ends it for all.
 //
-// The nodes decide, and not Handle.Until, which is by another clock. Once a lock was detached,
-// a node that has lost its token never gets it again, so each node that has the token has had
-// it all the time, and has kept all others out. For the same reason a lock that was attached
-// is not put back on nodes that have lost it, as other locks are: with each such node it has
-// a vote less.
+// The nodes decide, and not Handle.Until, which is by another clock. After Detach, a node that has lost the token never
+// gets it again, so each node that has the token has had it all the time, and has kept all others out. For the same
+// reason a lock that was attached is not put back on nodes that have lost it, as other locks are: with each such node
+// it has a vote less.
 //
 // The only option is [AutoRenew]. Everything else is in the handle.
 func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption) (*Lock, error) {
@@ -154,7 +148,7 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 	return l, err
 }
 
-// fromHandle checks a handle, and makes the lock of it.
+// fromHandle checks a handle and makes a Lock of it. It asks no node.
 func (lk *Locker) fromHandle(h Handle) (*Lock, error) {
 	switch o := lk.settings(); {
 	case h.Token == "":
@@ -185,16 +179,16 @@ func (lk *Locker) fromHandle(h Handle) (*Lock, error) {
 	}
 	for _, healed := range h.Healed {
 		n := view.Lane(healed)
-		if n == nil { // it is no member any more, or is one of lane.Ours, by another address
+		if n == nil { // the node is no member any more, or (if its name is in lane.Ours) has another address
 			return nil, fmt.Errorf("the handle's node %s, which must have no vote, is none of the Locker's", healed)
 		}
-		l.record(n).filled = filling // for good: the filling may arrive as late as this
+		l.record(n).filled = filling // for good: a refill of the first process may arrive later than this
 	}
 	return l, nil
 }
 
-// attach extends the lock that fromHandle has made, in one round, and returns it if a quorum confirms. It gives the lock back
-// at all nodes if a quorum has lost it, or if its MaxHold is over. After other failures the keys stay.
+// attach extends a lock that fromHandle has made, in one round, and returns it if a quorum confirms. It releases the
+// lock at all nodes if a quorum has lost it, or if its MaxHold is over. After other failures the keys stay.
 func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error) {
 	if err := lk.enter(); err != nil {
 		return nil, err
@@ -226,17 +220,16 @@ func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error
 	return l, nil
 }
 
-// Locks are reentrant through their context, if a call asks for it (Reentrant): Go's goroutines have
-// no names by which a lock could know its holder. With Reentrant, a call under a lock's context for
-// something that the lock takes in joins its hold, which lasts until the last handle of it is
-// released. Without Reentrant it is an error: four goroutines that are started under one lock's
-// context, and each acquire that lock to exclude the others, would all be in at once. A call for
-// more than the lock takes in would wait for itself, so it is an error in any case.
+// Locks are reentrant through their context, if a call asks for it (Reentrant): Go's goroutines have no names by which
+// a lock could know its holder. With Reentrant, a call under a lock's context for something that the lock includes
+// joins its hold, which lasts until the last handle of it is released. Without Reentrant it is an error: four
+// goroutines that are started under one lock's context, and each acquire that lock to exclude the others, would all be
+// in at once. A call for more than the lock includes would wait for itself, so it is an error in any case.
 
-// heldBy is the key of a Locker's locks in a context.
+// heldBy is the key under which a context has the locks of a Locker.
 type heldBy struct{ *Locker }
 
-// Value makes the lock known to calls under the context.
+// Value makes the lock known to calls under its context.
 func (c *lockContext) Value(key any) any {
 	if key == (heldBy{c.lock.locker}) {
 		return c
@@ -257,8 +250,8 @@ func (lk *Locker) held(ctx context.Context) iter.Seq[*Lock] {
 	}
 }
 
-// within joins a lock of the context that takes in what the call asks for, if the call is reentrant,
-// and returns an error if it is not. It returns nil and no error if there is no such lock.
+// within looks for a lock of the context that includes what the call asks for. It joins that lock if the call is
+// reentrant, and returns the new handle; else it returns an error. No Lock and no error: there is no such lock.
 func (lk *Locker) within(ctx context.Context, a *acquisition) (*Lock, error) {
 	for l := range lk.held(ctx) {
 		switch {
@@ -275,11 +268,10 @@ func (lk *Locker) within(ctx context.Context, a *acquisition) (*Lock, error) {
 	return nil, nil
 }
 
-// wanted reports whether the mode is one that a caller asks for, and not an intention mode or a
-// slot's.
+// wanted reports whether a caller can ask for the mode; false for an intention mode, and that of a certain slot.
 func wanted(m wire.Mode) bool { return m == wire.ModeX || m == wire.ModeS || m == wire.ModeSlots }
 
-// covers reports whether the lock takes in all that the call asks for.
+// covers reports whether the lock includes all that the call asks for.
 func (l *Lock) covers(a *acquisition) bool {
 	for i, want := range a.keys {
 		if !wanted(a.modes[i]) {
@@ -298,7 +290,7 @@ func (l *Lock) covers(a *acquisition) bool {
 	return true
 }
 
-// overlaps reports whether the lock and the call have something in common.
+// overlaps reports whether the lock and the call have a key in common that one of them asks for itself.
 func (l *Lock) overlaps(a *acquisition) bool {
 	for i, want := range a.keys {
 		if j := slices.Index(l.claim.Keys, want); j >= 0 && (wanted(a.modes[i]) || wanted(l.claim.Modes[j])) {
