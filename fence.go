@@ -115,8 +115,8 @@ func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time
 // nodes, or so many that the others are no quorum, numbers far ahead of the time. Then it allows the next attempt a
 // fence that is as far ahead as a quorum needs, and no further. A minority that is ahead only costs its votes, so it
 // misleads nobody. But where all clocks were wrong together, and are right now, their numbers are those of earlier
-// locks, and the next one has to be larger. That endangers no order that a quorum of counters keeps. Only where a node
-// that both quorums share has lost its table does it matter how near to the time numbers are.
+// locks, and the next one has to be larger. That endangers no order that a quorum of counters keeps. Only after a node
+// has lost its table does it matter that numbers are near the time.
 func (a *acquisition) concede(err error) bool {
 	why := quorumError(err)
 	if why == nil {

@@ -179,7 +179,7 @@ func (lk *Locker) fromHandle(h Handle) (*Lock, error) {
 	}
 	for _, healed := range h.Healed {
 		n := view.Lane(healed)
-		if n == nil { // the node is no member any more, or (if its name is in lane.Ours) has another address
+		if n == nil { // the node is no member any more, or the Locker knows it by another address
 			return nil, fmt.Errorf("the handle's node %s, which must have no vote, is none of the Locker's", healed)
 		}
 		l.record(n).filled = filling // for good: a refill of the first process may arrive later than this

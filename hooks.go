@@ -15,82 +15,78 @@ import (
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
-// Hooks are called when something happens that an operator may want to know. Each may be nil. A
-// Locker copies them when it is made.
+// Hooks are called when something happens that an operator may want to know. Each may be nil. A Locker copies them when
+// it is made.
 //
-// A Locker calls its hooks, and the callbacks of Trace, one after another, in the order in which things
-// happened, on a goroutine of their own. So a hook that sleeps, or writes to a pipe that nobody reads,
-// delays the hooks after it and nothing else: no renewal, no release, no end of a lock. It may call the
-// Locker's methods. Two Lockers with the same hooks may call them at the same time.
+// A Locker calls its hooks, and the callbacks of Trace, one after another, in the order in which things happened, on a
+// goroutine of their own. So a hook that sleeps, or writes to a pipe that nobody reads, delays the hooks after it and
+// nothing else: no renewal, no release, no end of a lock. It may call the Locker's methods. Two Lockers with the same
+// hooks may call them at the same time.
 //
-// A hook is called a moment after the event. [New] and [Connect] return when their events have been told, and
-// Close waits for the rest, each for Options.NodeTimeout at most, or a second if that is longer.
+// A hook is called a moment after the event. [New] and [Connect] return when the hooks have been called for their
+// events, and Close waits for the rest, each for Options.NodeTimeout at most, or a second if that is longer.
 //
-// Where hooks are slower than what happens, 1,024 events wait for them, and 8,192 callbacks of Trace. What is
-// more is dropped: the oldest events, and the newest operations. Warning tells how many were dropped, and
-// which hook was slow, at most once a minute.
+// Where hooks are slower than events, 1,024 events wait for them, and 8,192 callbacks of Trace. What is more is
+// dropped: the oldest events, and the newest operations. Warning says how many were dropped, and which hook was slow,
+// at most once a minute.
 //
 // A panic in a hook is not recovered. It ends the process with the hook's stack, as in any goroutine.
 type Hooks struct {
-	// Warning reports what should be changed, but is not unsafe: an even number of nodes,
-	// a node that could not be checked. It is called once, when that is found.
+	// Warning reports what should be changed, but is not unsafe: an even number of nodes, a node that could not be
+	// checked. It is called once, when that is found.
 	Warning func(err error)
 
-	// NodeDown tells that a node has stopped answering and gets no requests until
-	// it answers again, and why. A node whose connection breaks is told of when it cannot be
-	// reached again; one that is silent, when it has owed an answer for four times NodeTimeout,
-	// and at least a second.
+	// NodeDown reports that a node has stopped answering and gets no requests until it answers again, and why. It is
+	// called for a node whose connection breaks when the node cannot be reached again; for a silent node, when it has owed
+	// an answer for four times NodeTimeout, and at least a second.
 	NodeDown func(*NodeError)
 
-	// NodeUp tells that a node answers again, after how long.
+	// NodeUp reports that a node answers again, and for how long it was down.
 	NodeUp func(node string, down time.Duration)
 
-	// Quarantined tells that a node's grants are no votes for so long, and why: it
-	// is new, or may have forgotten what it granted. It is told again if that takes longer.
+	// Quarantined reports that a node's grants are no votes for the time d, and why: the node is new, or may have
+	// forgotten what it granted. It is called again if that takes longer.
 	Quarantined func(node string, d time.Duration, why error)
 
-	// Votes tells that a node has a vote again: after Quarantined, or after a Warning that it has
-	// none because of its clock.
+	// Votes reports that a node has a vote again: after Quarantined, or after a Warning that it has none because of its
+	// clock.
 	Votes func(node string)
 
-	// ClockStep tells that a node's clock has been set, by more than the drift
-	// leaves room for; or that it runs faster or slower than that. A node whose clock was set forward
-	// has no vote for a quarantine; one whose clock was set back (by is negative) keeps its vote. If
-	// most nodes have made the same step, a Warning says that it is more likely this
+	// ClockStep reports that a node's clock has been set, by more than the drift leaves room for; or that it runs faster
+	// or slower than that. A node whose clock was set forward has no vote for a quarantine; one whose clock was set back
+	// (by is negative) keeps its vote. If most nodes have made the same step, a Warning says that it is more likely this
 	// computer's own clock.
 	ClockStep func(node string, by time.Duration)
 
-	// Joined tells what the set is when the Locker begins to use it: first the nodes that New or
-	// Connect was given (Members.Epoch is 0), before anything is told of them; and again when the
-	// Locker learns the description of the set, which may have other members and another quorum.
-	// Members tells of changes after that.
+	// Joined reports the set of nodes when the Locker begins to use it: first the nodes that New or Connect was given
+	// (Members.Epoch is 0), before any other hook is called for them; and again when the Locker learns the description of
+	// the set, which may have other members and another quorum. Members reports changes after that.
 	Joined func(Members)
 
-	// Members tells that the set was changed, and what it is now. It is not called for the
-	// description that the Locker learns first: Joined is.
+	// Members reports that the set was changed, and what it is now. It is not called for the description that the Locker
+	// learns first: Joined is.
 	Members func(Members)
 
-	// RenewalFailed tells that a renewal has failed for the first time since the last one that
-	// succeeded, and why. The lock is still valid for so long, and renewals go on.
+	// RenewalFailed reports the first renewal that has failed since the last one that succeeded, and why. The lock is
+	// still valid for the time left, and renewals go on.
 	RenewalFailed func(l *Lock, left time.Duration, err error)
 
-	// RenewalRecovered tells that a renewal has succeeded after RenewalFailed, and how many had
-	// failed in a row.
+	// RenewalRecovered reports that a renewal has succeeded after RenewalFailed, and how many had failed in a row.
 	RenewalRecovered func(l *Lock, failed int)
 
-	// Lost tells that a lock ended before its holder gave it back, and why.
+	// Lost reports that a lock ended before its holder released it, and why.
 	Lost func(l *Lock, cause error)
 
-	// Unreleased tells that a release could not be confirmed by a quorum of nodes
-	// in time. The nodes are told as soon as they can be; the TTL is the backstop.
+	// Unreleased reports that no quorum of nodes has confirmed a release in time. The other nodes get the release as soon
+	// as they can be reached; the TTL is the backstop.
 	Unreleased func(l *Lock, err error)
 
 	// Trace follows each operation, node by node. Nil: it costs nothing.
 	Trace *redlocktrace.Trace
 }
 
-// JoinHooks returns Hooks that call all of these, in this order; any may be nil. Their traces are
-// joined, too ([redlocktrace.Join]).
+// JoinHooks returns Hooks that call all of these, in this order; any may be nil. Their traces are joined, too
+// ([redlocktrace.Join]).
 func JoinHooks(hooks ...*Hooks) *Hooks {
 	all := slices.DeleteFunc(slices.Clone(hooks), func(h *Hooks) bool { return h == nil })
 	each := func(call func(*Hooks)) {
@@ -194,19 +190,17 @@ func (h *Hooks) unreleased(l *Lock, err error) {
 	}
 }
 
-// LogHooks returns Hooks that write to a structured logger: warnings and failures at the level
-// Warn, recoveries at the level Info. Each event has one line, in the order in which the
-// events of a node happened.
+// LogHooks returns Hooks that write to a structured logger: warnings and failures at the level Warn, recoveries at the
+// level Info. Each event has one line, in the order in which the events of a node happened.
 //
-// The keys are the same in all lines: name, fence and left (how long it is still valid) of a lock;
-// node, outcome (what the node did) and error; for (how long something took or takes) and until
-// (when that ends); by (how far a clock was set); tries, failed and waited; set, epoch, members and
-// quorum of a set that was changed. No line has a token or a password in it. Durations are numbers of
-// milliseconds, and the names of their attributes end in _ms.
+// The keys are the same in all lines: name, fence and left (how long it is still valid) of a lock; node, outcome (what
+// the node did) and error; for (how long something took or takes) and until (when that ends); by (how far a clock was
+// set); tries, failed and waited; set, epoch, members and quorum of a set that was changed. No line has a token or a
+// password in it. Durations are numbers of milliseconds, and the names of their attributes end in _ms.
 //
-// If debug messages are enabled when LogHooks is called, each operation is logged at its end, and
-// each wait. The level is not checked again later, so that programs without debug messages pay
-// nothing for them. The replies of single nodes are not logged.
+// If debug messages are enabled when LogHooks is called, each operation is logged at its end, and each wait. The level
+// is not checked again later, so programs without debug messages pay nothing for them. The replies of single nodes are
+// not logged.
 func LogHooks(log *slog.Logger) *Hooks {
 	h := &Hooks{
 		Warning: func(err error) { log.Warn("redlock: warning", "error", err) },
@@ -255,18 +249,18 @@ func LogHooks(log *slog.Logger) *Hooks {
 	return h
 }
 
-// callbacks calls the hooks of one Locker, in order, and off the path of everything else: each method
-// returns at once, and may be called under any mutex. What an operator has to know is News, so that the last
-// word about each node is not lost; an operation that Trace follows is Detail, and its end is Final.
+// callbacks calls the hooks of one Locker, in order, on a goroutine of their own: each method returns at once, and may
+// be called under any mutex. What an operator has to know is News (package aside), so that the last word about each
+// node is not dropped; an operation of Trace is Detail, and its end is Final.
 //
-// The one callback that is not called here is Trace.Start of an operation that acquires, attaches or breaks a lock, since
-// the attempt carries what Trace.ID makes of it: see begins.
+// It does not call Trace.Start of an operation that acquires, attaches or breaks a lock, since the attempt carries the
+// id that Trace.ID makes of the result: see begins.
 type callbacks struct {
 	hooks *Hooks
 	queue aside.Queue
 }
 
-// newCallbacks takes hooks that nobody else changes.
+// newCallbacks returns the callbacks of hooks, which nobody changes any more.
 func newCallbacks(hooks *Hooks) *callbacks {
 	c := &callbacks{hooks: hooks}
 	c.queue.Dropped = func(n int, slowest string, took time.Duration) {
@@ -275,7 +269,7 @@ func newCallbacks(hooks *Hooks) *callbacks {
 	return c
 }
 
-// counted is a number with its noun.
+// counted is a number with its noun, for example "1 event was".
 func counted(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
@@ -283,14 +277,14 @@ func counted(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// wait waits until everything has been told that has happened so far, or for so long.
+// wait waits until the hooks have been called for all that has happened so far, for limit at most.
 func (c *callbacks) wait(limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	c.queue.Wait(ctx)
 }
 
-// close waits for so long until everything has been told, and returns an error if it has not been.
+// close waits for limit at most until the hooks have been called for everything, and returns an error if they have not.
 func (c *callbacks) close(limit time.Duration) error {
 	left, stuck := c.queue.Close(limit)
 	if stuck == "" {
@@ -299,7 +293,7 @@ func (c *callbacks) close(limit time.Duration) error {
 	return fmt.Errorf("redlock: closed; %s has not returned, and %s not told", stuck, counted(left, "event was", "events were"))
 }
 
-// tell queues one event for a hook.
+// tell queues the call of one hook, whose name is for reports of slow hooks.
 func (c *callbacks) tell(hook string, call func()) { c.queue.Add(aside.News, hook, call) }
 
 func (c *callbacks) warning(err error) {
@@ -338,7 +332,7 @@ func (c *callbacks) unreleased(l *Lock, err error) {
 	}
 }
 
-// events are the callbacks, as the lanes know them.
+// events are the callbacks that package set calls.
 type events struct{ *callbacks }
 
 func (e events) Warning(err error) { e.warning(err) }
@@ -384,30 +378,30 @@ func (e events) Members(d *wire.Description) {
 	}
 }
 
-// An opTrace is an operation under way that a Trace follows. Nil: there is no Trace, or its callbacks are so
-// slow that it does not follow this operation; that costs nothing, not even a look at the clock.
+// An opTrace is an operation under way that a Trace follows. It is nil if there is no Trace, or if its callbacks are so
+// slow that too many wait already: its methods then cost nothing, not even a look at the clock.
 //
-// It belongs to the goroutine that carries the operation out, but for what answers need, which does not
-// change, and for ctx.
+// The goroutine that carries the operation out owns it. Lanes, which deliver the nodes' answers, read only what does
+// not change, and ctx.
 type opTrace struct {
 	callbacks *callbacks
 	trace     *redlocktrace.Trace
 	clock     Clock
 	op        redlocktrace.Operation
 	begun     time.Time
-	waits     time.Time // since when; zero: it does not
-	id        string    // of the trace that the operation belongs to; "": none
+	waits     time.Time // when it began to wait; zero: it does not
+	id        string    // of the caller's trace; "": none
 
-	// ctx is what Start has made of the caller's context. Start has returned when begins has, if the operation
-	// is for a lock that nobody has yet. Otherwise only callbacks look at it, and Start comes before them.
+	// ctx is what Trace.Start has made of the caller's context. For a lock that nobody has yet, Start has returned before
+	// begins does. Otherwise only callbacks read ctx, and they run after Start.
 	ctx context.Context
 }
 
-// begins tells that an operation begins. Under no mutex.
+// begins reports that an operation begins, and returns what follows it; nil: nothing does. The caller holds no mutex.
 //
-// If the operation is for a lock that is held (l), Start is queued like all callbacks: the caller may have to
-// extend or release the lock in time. Otherwise Start is called here, on the caller's own goroutine, where it
-// delays this call alone. The caller of begins has entered nothing, so that Close does not wait for Start.
+// If the operation is for a lock that is held (l), Start is queued like all callbacks: the caller may have to extend or
+// release the lock in time. If l is nil, begins calls Start itself, on the caller's goroutine, where it delays this
+// call alone. The caller has not called Locker.enter yet, so Close does not wait for Start.
 func (c *callbacks) begins(ctx context.Context, clock Clock, op, name string, l *Lock) *opTrace {
 	trace := c.hooks.Trace
 	if trace == nil || c.queue.Full() {
@@ -430,8 +424,8 @@ func (c *callbacks) begins(ctx context.Context, clock Clock, op, name string, l 
 	return t
 }
 
-// renewing is the context for what is done for a lock when no caller is there: that in
-// which it was acquired, which may have ended since.
+// renewing is the context for what the Locker does for a lock without a caller: the one in which the lock was acquired,
+// without its end.
 func (t *opTrace) renewing() context.Context {
 	if t == nil {
 		return context.Background()
@@ -439,7 +433,7 @@ func (t *opTrace) renewing() context.Context {
 	return context.WithoutCancel(t.ctx)
 }
 
-// traceID is the id of the trace that the operation belongs to; "": none.
+// traceID is the id of the caller's trace; "": none.
 func (t *opTrace) traceID() string {
 	if t == nil {
 		return ""
@@ -454,7 +448,7 @@ func (t *opTrace) tries() {
 	}
 }
 
-// wait tells that the operation has to wait, and why.
+// wait reports that the operation has to wait, and why; nil: other calls of this process come first.
 func (t *opTrace) wait(why *QuorumError) {
 	if t == nil {
 		return
@@ -465,7 +459,7 @@ func (t *opTrace) wait(why *QuorumError) {
 	}
 	op := t.at(now)
 	if why != nil {
-		told := *why // the waiter's will say what ended it
+		told := *why // a copy, since why.Cause may be set later
 		op.Err = &told
 	}
 	if t.trace.Wait != nil {
@@ -473,7 +467,7 @@ func (t *opTrace) wait(why *QuorumError) {
 	}
 }
 
-// ends tells what came of it.
+// ends reports the result of the operation: the lock, or nil and an error.
 func (t *opTrace) ends(l *Lock, err error) {
 	if t == nil {
 		return
@@ -488,7 +482,7 @@ func (t *opTrace) ends(l *Lock, err error) {
 	}
 }
 
-// at is the operation at an instant.
+// at is the operation as it stands at the time now.
 func (t *opTrace) at(now time.Time) redlocktrace.Operation {
 	op := t.op
 	op.At, op.Elapsed = now, elapsed(t.begun, now)

@@ -17,10 +17,10 @@ import (
 type State uint8
 
 const (
-	StateUnknown State = iota // too few nodes have answered, or have a vote, to tell
+	StateUnknown State = iota // too few nodes have answered, or have a vote, to say
 	StateFree                 // a quorum of nodes could grant it
 	StateHeld                 // a quorum of nodes holds it for one owner
-	StateSplit                // neither: it changes hands, or somebody's attempt left something behind
+	StateSplit                // neither: it changes hands, or an attempt left something behind
 )
 
 func (v State) String() string {
@@ -36,20 +36,20 @@ type Status struct {
 	Name  string
 	State State
 
-	// Of a lock that is held exclusively: its token, and what that says of who has the lock; how
-	// long until the first of the quorum's keys expires, if nobody extends it (the holder's own
-	// validity ends a little earlier); and its fence. The fence is the number that a quorum of nodes has stored, of those that have
-	// the token and a vote. It may be larger than the holder's, where another name shares the
-	// counter, or nodes were refilled since. 0: too few nodes can tell.
+	// Of a lock that is held exclusively. Token is its token, and By what that says of the holder. TTL is how long until
+	// the first of the quorum's keys expires, if nobody extends it; the holder's own validity ends a little earlier. Fence
+	// is the number that a quorum of nodes has stored, of those that have the token and a vote; 0: too few nodes can say.
+	// It may be larger than the holder's, where another name shares the counter, or nodes that had lost the lock got it
+	// again.
 	Token string
 	By    Identity
 	TTL   time.Duration
 	Fence int64
 
-	// Who holds it in a mode other than exclusive, or something below it.
+	// Holders hold the lock in a mode other than exclusive, or something below it.
 	Holders []Holder
 
-	// Who waits, as far as the nodes know, the next one first.
+	// Waiting are those who wait, as far as the nodes know, the next one first.
 	Waiting []Waiter
 
 	Nodes []NodeStatus
@@ -88,21 +88,19 @@ type Waiter struct {
 // A NodeStatus is what one node knows of a lock, and whether it has a vote.
 type NodeStatus struct {
 	Node  string
-	Token string        // of the lock that is there; "": none
+	Token string        // of the lock that is there; "": there is none
 	TTL   time.Duration // until that expires, or the last of the Holders does
 	Fence int64         // the counter, which other names may share: at least the number of the last grant; 0: there is none
 
 	Holders []Holder // who holds it in a mode other than exclusive
 	Waiting []Waiter // who waits, the next one first
 
-	// Err says why the node has no vote; nil: it has one. A node that is quarantined answers,
-	// but has no vote yet.
+	// Err says why the node has no vote; nil: it has one. A node in quarantine answers, but has no vote yet.
 	Err *NodeError
 }
 
-// Inspect asks all nodes what they know of a lock. It takes at most
-// Options.NodeTimeout, or until ctx ends; the Err of a node that has not answered by then
-// says so. Inspect itself fails only for a bad name or a closed Locker.
+// Inspect asks all nodes what they know of a lock. It takes at most Options.NodeTimeout, or until ctx ends; a node that
+// has not answered by then has that as its Err. Inspect itself fails only for a bad name or a closed Locker.
 func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 	if err := lk.made(); err != nil {
 		return nil, err
@@ -118,10 +116,9 @@ func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 	return Judge(name, nodes, view.Quorum), nil
 }
 
-// Judge draws the conclusion that [Locker.Inspect] draws from what the nodes say of a lock, for a
-// program that has asked them itself. Quorum is how many of them must grant the lock
-// ([Members.Quorum]); a node without an entry counts as one that does not exist. The Status keeps
-// nodes, which the caller must not change after that.
+// Judge draws the conclusion that [Locker.Inspect] draws from what the nodes say of a lock, for a program that has
+// asked them itself. quorum is how many of them must grant the lock ([Members.Quorum]); a node without an entry counts
+// as one that does not exist. The Status keeps nodes, which the caller must not change after that.
 func Judge(name string, nodes []NodeStatus, quorum int) *Status {
 	s := &Status{Name: name, Nodes: nodes}
 	free, taken := 0, 0
@@ -160,13 +157,13 @@ func Judge(name string, nodes []NodeStatus, quorum int) *Status {
 	case s.State == StateHeld:
 	case free >= quorum:
 		s.State = StateFree
-	case answers >= quorum && taken > 0: // else nodes say that nobody has it, which may have forgotten who
+	case answers >= quorum && taken > 0: // otherwise nodes that may have forgotten the holder say that there is none
 		s.State = StateSplit
 	}
 	return s
 }
 
-// waiting puts together what the nodes know of who waits.
+// waiting merges what the nodes know of the waiters; the one that has waited longest comes first.
 func waiting(nodes []NodeStatus) (all []Waiter) {
 	for _, n := range nodes {
 		for _, w := range n.Waiting {
@@ -183,7 +180,7 @@ func waiting(nodes []NodeStatus) (all []Waiter) {
 	return all
 }
 
-// holding puts together what the nodes know of who holds it in a mode other than exclusive.
+// holding merges what the nodes know of the holders in a mode other than exclusive.
 func holding(nodes []NodeStatus) (all []Holder) {
 	for _, n := range nodes {
 		for _, h := range n.Holders {
@@ -199,7 +196,7 @@ func holding(nodes []NodeStatus) (all []Holder) {
 	return all
 }
 
-// until finds when too few nodes will have the holder's key for a quorum.
+// until sets TTL: after it too few nodes have the holder's key for a quorum.
 func (s *Status) until(quorum int) {
 	var ttls []time.Duration
 	for _, n := range s.Nodes {
@@ -211,9 +208,9 @@ func (s *Status) until(quorum int) {
 	s.TTL = ttls[len(ttls)-quorum]
 }
 
-// numbered finds the number that a quorum of those nodes has stored which have the holder's
-// token. The largest of all nodes may be no fence: a node that was emptied and filled up again
-// counts on from its own time.
+// numbered sets Fence: the number that a quorum has stored, of the nodes that have the holder's token and a vote. The
+// largest number of all nodes may be no fence: a node that lost its data and got the lock again counts on from its own
+// time.
 func (s *Status) numbered(quorum int) {
 	var numbers []int64
 	for _, n := range s.Nodes {
@@ -227,9 +224,9 @@ func (s *Status) numbered(quorum int) {
 	}
 }
 
-// survey asks the members about a name (askAbout). If the client learns meanwhile that the set was changed, it asks the
-// members that there are now: a node may have answered before that, and had no vote only since the client did not know
-// the description that it keeps.
+// survey asks the nodes about a name (askAbout), and returns their answers and the view of the set that it went by. If
+// the client learns meanwhile that the set was changed, it asks again, by the new view: a node may have had no vote
+// only because the client did not know the description that the node keeps.
 func (lk *Locker) survey(ctx context.Context, name string, enough int) (*set.View, []NodeStatus, error) {
 	if err := lk.enter(); err != nil {
 		return nil, nil, err
@@ -244,8 +241,8 @@ func (lk *Locker) survey(ctx context.Context, name string, enough int) (*set.Vie
 	}
 }
 
-// askAbout asks the nodes of a view about a name, and waits for all of them, for a NodeTimeout at most; or until so many
-// have answered that can vote, if enough is not 0. The others count as silent then.
+// askAbout asks the nodes of a view about a name, and waits for all of them, for a NodeTimeout at most. If enough is
+// not 0, it returns as soon as so many nodes with a vote have answered. The other nodes have OutcomeTimeout then.
 func (lk *Locker) askAbout(ctx context.Context, view *set.View, name string, enough int) []NodeStatus {
 	n := len(view.Lanes)
 	c := &census{left: n, wanted: enough, replied: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
@@ -266,7 +263,7 @@ func (lk *Locker) askAbout(ctx context.Context, view *set.View, name string, eno
 	case <-limit.C:
 	case <-ctx.Done():
 	}
-	why, waited := ended(ctx), elapsed(sent, lk.now()) // not under the mutex: a lock's context may end with it
+	why, waited := ended(ctx), elapsed(sent, lk.now()) // not under c.mu: a look at a lock's context may end the lock
 	c.mu.Lock()
 	nodes, told := slices.Clone(c.nodes), slices.Clone(c.replied)
 	c.mu.Unlock()
@@ -274,24 +271,24 @@ func (lk *Locker) askAbout(ctx context.Context, view *set.View, name string, eno
 		switch n := &nodes[i]; {
 		case !told[i]:
 			n.Err = &NodeError{Node: n.Node, Outcome: OutcomeTimeout, Elapsed: waited, Err: why}
-		case n.Err != nil && n.Err.votes(): // it had no vote since another node had not been heard of
+		case n.Err != nil && n.Err.votes(): // it votes, now that other nodes have answered
 			n.Err = nil
 		}
 	}
 	return nodes
 }
 
-// A census collects what nodes say.
+// A census collects the nodes' answers to one askAbout.
 type census struct {
 	mu      sync.Mutex // protects what follows
 	left    int
-	wanted  int // answers of nodes that can vote, until there are enough
+	wanted  int // how many more answers of nodes with a vote are enough
 	replied []bool
 	all     chan struct{} // closed when all have answered, or enough have
 	nodes   []NodeStatus
 }
 
-// An asked is one of the nodes that a census asks.
+// An asked receives the answer of one node, at its place in the view.
 type asked struct {
 	*census
 	at int
@@ -328,7 +325,7 @@ func (c *census) take(node int, q *lane.Request) {
 	}
 }
 
-// finish is called under the mutex, by the last answer that is waited for, and perhaps by the last of all.
+// finish closes all, if it is not closed yet. The caller holds c.mu.
 func (c *census) finish() {
 	select {
 	case <-c.all:
@@ -337,20 +334,19 @@ func (c *census) finish() {
 	}
 }
 
-// nobodys is the name of a lock about which the nodes are asked when it is they that are of
-// interest. It must not be a key that is there and no lock, as the marker is.
+// nobodys is a name of no lock, about which nodes are asked to see whether they can vote. It must not be a key that is
+// there and no lock, as the marker is.
 const nobodys = "redlock:prepare"
 
-// WaitReady waits until a quorum of the nodes can vote. New nodes cannot before Options.Quarantine is
-// over: call WaitReady when nodes are deployed, so that the first lock on them does not have to wait. The
-// quarantine begins when a client first reaches a node, and ends by itself; a program that stops waiting
-// has begun it, too.
+// WaitReady waits until a quorum of the nodes can vote. New nodes cannot before Options.Quarantine is over: call
+// WaitReady when nodes are deployed, so that the first lock on them does not have to wait. The quarantine begins when a
+// client first reaches a node, and ends by itself, also if the program stops waiting.
 //
-// A node that is down, or has come back a moment ago, is not waited for as long as the others are a
-// quorum; the command redlock prepare waits for all nodes.
+// WaitReady does not wait for a node that is down, or has come back a moment ago, as long as the others are a quorum;
+// the command redlock prepare waits for all nodes.
 //
-// When ctx ends first, the error is a [QuorumError], ErrNoQuorum and ctx's, and says why each node cannot
-// vote.
+// When ctx ends first, the error is a [QuorumError], ErrNoQuorum and ctx's, and says why each node cannot vote. If the
+// Locker is closed first, it is ErrClosed.
 func (lk *Locker) WaitReady(ctx context.Context) error {
 	if err := lk.made(); err != nil {
 		return err
@@ -380,7 +376,7 @@ func (lk *Locker) WaitReady(ctx context.Context) error {
 		if absent.Granted >= absent.Need {
 			return nil
 		}
-		if last == nil || ctx.Err() == nil { // else it was cut short, and knows less
+		if last == nil || ctx.Err() == nil { // otherwise it was cut short, and knows less
 			last = absent
 		}
 		timer := time.NewTimer(wait)
