@@ -332,7 +332,7 @@ func (c *callbacks) unreleased(l *Lock, err error) {
 	}
 }
 
-// events are the callbacks that package set calls.
+// events are the callbacks that packages set and vote call.
 type events struct{ *callbacks }
 
 func (e events) Warning(err error) { e.warning(err) }

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A lock is one or more keys, each with a lock mode. A node grants all of them or none
-// (internal/script/kinds.lua). Each kind of lock is a plan of keys and modes:
+// A lock is one or more keys, each with a lock mode. A node grants all of them or none (internal/script/kinds.lua).
+// Each kind of lock is a plan of keys and modes:
 //
 //	Acquire("a")                   a exclusive
 //	Acquire("a", Shared())         a shared
@@ -25,9 +25,9 @@ import (
 //	Acquire("a/b", Shared())       a intention shared, a/b shared
 //	Acquire("a", Slots(3))         a for a slot, and that slot exclusive: a:slot:2, say
 //
-// Two locks exclude each other if there is a key on which their modes conflict (wire.Conflict). So a
-// lock on a folder looks at one key to find whether anything below it is locked, and a lock in a
-// folder leaves a mark on each folder above it.
+// Two locks exclude each other if there is a key on which their modes conflict (wire.Conflict). So a lock on a folder
+// looks at one key to find whether anything below it is locked, and a lock in a folder leaves a mark on each folder
+// above it.
 
 // An AcquireOption changes one acquisition.
 type AcquireOption interface{ apply(*acquisition) }
@@ -38,7 +38,7 @@ func (f acquireOption) apply(a *acquisition) { f(a) }
 
 // An acquisition is what one call asks for.
 type acquisition struct {
-	asked   string // the name as the call has it
+	asked   string // the name as the caller wrote it
 	options []AcquireOption
 
 	name    string // normalized
@@ -46,31 +46,30 @@ type acquisition struct {
 	maxHold *time.Duration // nil: no limit
 	renewed bool
 
-	reentrant bool // under the context of a lock that takes it in, it joins that lock
+	reentrant bool // the call may join a lock of its context that includes what it asks for
 
 	shared bool
 	also   []string
 	slots  *int
 
-	// The key of the name; all keys, with a letter for the lock mode of each (wire.Mode).
-	// An attempt adds which slot it asks for.
+	// key is that of the name. keys are all keys of the lock, and modes has the letter of each one's lock mode
+	// (wire.Mode). An attempt for a slot adds the slot's number to the last key.
 	key       string
 	keys      []string
 	modes     string
-	separator string // by which the keys were made
-	names     string // if there are several: as they stand in the token
+	separator string // Options.Separator, by which the keys were made
+	names     string // the names of a lock on several, as its token has them
 
-	queue string // the local queue: calls that ask for the same share one
+	queue string // names the local queue: calls that ask for the same share one
 
-	shut  *shutOut  // of the queue; nil: the call does not wait
+	shut  *shutOut  // records refusals for the queue; nil: the call does not wait
 	began time.Time // when the call began
-	until time.Time // when it ends at the latest; zero: when its context ends
+	until time.Time // the call's deadline; zero: only its context ends it
 
-	ahead time.Duration // how far its fence may be ahead of the time; see concede
+	ahead time.Duration // how far its fence may be ahead of the nodes' clocks; see concede
 }
 
-// TTL sets the lock's TTL to d in the place of Options.TTL: whole milliseconds, at most
-// the set's MaxTTL (Members).
+// TTL sets the lock's TTL to d in the place of Options.TTL: whole milliseconds, at most the set's MaxTTL (Members).
 func TTL(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.ttl = d })
 }
@@ -80,43 +79,39 @@ func MaxHold(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.maxHold = &d })
 }
 
-// AutoRenew makes the Locker renew the lock after every third of its TTL, until the lock is
-// released or lost. It needs no goroutine. The holder should work under [Lock.Context], which
-// ends when the lock does.
+// AutoRenew makes the Locker renew the lock after every third of its TTL, until the lock is released or lost. It needs
+// no goroutine. The holder should work under [Lock.Context], which ends when the lock does.
 func AutoRenew() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.renewed = true })
 }
 
-// Reentrant makes the lock reentrant through its context: under the context of a lock of the same
-// Locker ([Lock.Context], or the one that [Locker.Do] passes on) that takes in what the call asks
-// for, the call joins that lock. It gets the same token and fence, and nothing is sent. The lock is
-// given back with the last of its handles. Goroutines that share the context then do not exclude
-// each other.
+// Reentrant makes the lock reentrant through its context: under the context of a lock of the same Locker
+// ([Lock.Context], or the one that [Locker.Do] passes on) that includes what the call asks for, the call joins that
+// lock. It gets the same token and fence, and nothing is sent. The lock is released with the last of its handles.
+// Goroutines that share the context then do not exclude each other.
 //
-// Without Reentrant such a call fails at once, since it would wait for itself. Under any other
-// context, Reentrant changes nothing.
+// Without Reentrant such a call fails at once, since it would wait for itself. Under any other context, Reentrant
+// changes nothing.
 func Reentrant() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.reentrant = true })
 }
 
-// Shared makes the lock the reader's lock of a read-write lock: any number of readers may hold it at
-// once, and nobody holds it exclusively meanwhile. A waiter for the exclusive lock keeps later
-// readers out. A reader's lock cannot be upgraded: release it, and acquire the exclusive one.
+// Shared makes the lock the reader's lock of a read-write lock: any number of readers may hold it at once, and nobody
+// holds it exclusively meanwhile. A waiter for the exclusive lock keeps later readers out. A reader's lock cannot be
+// upgraded: release it, and acquire the exclusive one.
 func Shared() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.shared = true })
 }
 
-// Also adds other names to the lock: it holds all of them, or none. It is one lock with one token
-// and one fence, and the order of the names does not matter. The names and the folders above them
-// make at most MaxKeys keys.
+// Also adds other names to the lock: it holds all of them, or none. It is one lock with one token and one fence, and
+// the order of the names does not matter. The names and the folders above them make at most MaxKeys keys.
 func Also(names ...string) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.also = append(a.also, names...) })
 }
 
-// Slots makes the lock a semaphore: up to n holders at a time, each with a slot of its own, which
-// is as safe as a lock. All callers should give the same n for a name; after a change to a smaller
-// n, a holder of one of the slots beyond it keeps the slot until it releases it. TryAcquire asks
-// for another slot as long as the nodes say that one is free.
+// Slots makes the lock a semaphore: up to n holders at a time, each with a slot of its own, which is as safe as a lock.
+// All callers should give the same n for a name; after a change to a smaller n, a holder of one of the slots beyond it
+// keeps the slot until it releases it. TryAcquire asks for another slot as long as the nodes say that one is free.
 func Slots(n int) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.slots = &n })
 }
@@ -124,7 +119,7 @@ func Slots(n int) AcquireOption {
 // MaxSlots is the largest n of Slots. It bounds the work of a node that looks for a free slot.
 const MaxSlots = 1000
 
-// acquisition checks what a call asks for, before anything is sent.
+// acquisition checks a call's name and options, and plans its keys. It sends nothing.
 func (o *settings) acquisition(name string, options []AcquireOption) (*acquisition, error) {
 	a := &acquisition{asked: name, options: options, ttl: o.TTL}
 	if err := a.apply(options); err != nil {
@@ -152,10 +147,10 @@ func (o *settings) acquisition(name string, options []AcquireOption) (*acquisiti
 	return a, nil
 }
 
-// over reports whether a TTL is longer than is allowed, as far as that is known.
+// over reports whether a TTL is longer than the set allows, as far as that is known.
 func (o *settings) over(ttl time.Duration) bool { return o.most > 0 && ttl > o.most }
 
-// bounds returns an error if a lock would live for longer than is allowed.
+// bounds returns an error if the lock's TTL is longer than the set allows, as far as that is known.
 func (o *settings) bounds(a *acquisition) error {
 	switch {
 	case !o.over(a.ttl):
@@ -166,7 +161,6 @@ func (o *settings) bounds(a *acquisition) error {
 	return fmt.Errorf("redlock: acquire %q: TTL is %v, and the set allows %v (its MaxTTL): ask for less, since a lock that is held for longer is renewed (Do, AutoRenew); or change it for all programs with redlock members set max-ttl %v: after a restart a node has no vote for so long", a.asked, a.ttl, o.most, a.ttl)
 }
 
-// apply applies the options of a call.
 func (a *acquisition) apply(options []AcquireOption) error {
 	for i, o := range options {
 		if o == nil {
@@ -192,8 +186,8 @@ func folders(separator, name string) iter.Seq[string] {
 	}
 }
 
-// planKeys plans the keys of a lock on some names: the names in the given mode, but for a name that lies
-// below another one, and the folders above them in the intention mode.
+// planKeys returns the keys of a lock on some names, and a letter for the mode of each. A name has the given mode, and
+// the folders above it have the intention mode. A name below another one of the names needs no key.
 func planKeys(separator string, names []string, mode wire.Mode) (keys []string, held string) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	named := func(key string) bool {
@@ -222,8 +216,7 @@ func planKeys(separator string, names []string, mode wire.Mode) (keys []string, 
 	return keys, string(letters)
 }
 
-// normalizeName returns a name without a separator at the beginning or the end, or an error if it cannot
-// be a lock's name.
+// normalizeName returns a name without a separator at the beginning or the end, or an error if no lock can have it.
 func (o *settings) normalizeName(name string) (string, error) {
 	if o.Separator != "" {
 		was := name
@@ -251,7 +244,6 @@ func (o *settings) normalizeName(name string) (string, error) {
 	return name, o.checkName(name)
 }
 
-// checkLength returns an error if a name is too long.
 func (o *settings) checkLength(name string) error {
 	n := len(o.Prefix) + len(name)
 	switch {
@@ -263,8 +255,7 @@ func (o *settings) checkLength(name string) error {
 	return fmt.Errorf("the name %s is %d bytes long: the limit is %d", clipped(name), n, MaxName)
 }
 
-// checkName returns an error if no lock can have this name. What counts is the key, of which the
-// prefix is a part.
+// checkName returns an error if no lock can have this name. What counts is the key: the prefix and the name.
 func (o *settings) checkName(name string) error {
 	key, before := o.Prefix+name, ""
 	if o.Prefix != "" {
@@ -287,7 +278,8 @@ func (o *settings) checkName(name string) error {
 	return nil
 }
 
-// plan makes the keys of an acquisition, or returns an error for options that exclude each other.
+// plan makes the keys of an acquisition. It returns an error for options that exclude each other, and for too many
+// keys.
 func (a *acquisition) plan(o *settings) error {
 	mode := wire.ModeX
 	switch {
@@ -329,8 +321,8 @@ func (a *acquisition) plan(o *settings) error {
 	default:
 		return fmt.Errorf("Also: %d names have %d keys: the limit is %d", len(names), len(a.keys), MaxKeys)
 	}
-	// Names may have any bytes, so lengths keep the keys apart, and a local queue whose name begins
-	// with a zero byte is not named by a key alone.
+	// A key may have any bytes. So the name of the queue has the length of each key, and begins with a zero byte unless it
+	// is a key alone (which then does not begin with one).
 	if a.queue = a.key; a.modes != string(wire.ModeX) || a.key[0] == 0 {
 		a.queue = "\x00" + a.modes
 		for _, key := range a.keys {
@@ -344,15 +336,14 @@ func (a *acquisition) plan(o *settings) error {
 	return nil
 }
 
-// reads reports whether no key is held exclusively. Then the fence is one of the past.
+// reads reports whether no key is held exclusively. Then the lock's fence is the largest earlier one.
 func (a *acquisition) reads() bool {
 	return strings.IndexByte(a.modes, byte(wire.ModeX)) < 0 && strings.IndexByte(a.modes, byte(wire.ModeSlot)) < 0
 }
 
-// others is how many slots there are besides the one that an attempt asks for.
+// others is how many slots there are besides the one that an attempt asks for; 0: the lock is no semaphore.
 func (a *acquisition) others() int { return int(max(0, a.most()-1)) }
 
-// most is how many slots there are; 0: the lock is no semaphore.
 func (a *acquisition) most() int64 {
 	if a.slots == nil {
 		return 0
@@ -360,7 +351,7 @@ func (a *acquisition) most() int64 {
 	return int64(*a.slots)
 }
 
-// freeSlot is the slot that most of the refusing nodes have named as free; 0: none.
+// freeSlot is the slot that most of the nodes which refused have named as free; 0: none. err is that of an attempt.
 func freeSlot(err error) int64 {
 	why := quorumError(err)
 	if why == nil {
@@ -370,8 +361,8 @@ func freeSlot(err error) int64 {
 	return r.FreeSlot()
 }
 
-// takeSlot makes a claim one for a slot; 0: for any. Then the token decides, so that clients that do
-// not know which slots are free do not all begin with the same one.
+// takeSlot makes a claim (the attempt, as nodes see it) ask for this slot of a number of them; 0: any. Then the token
+// decides, so clients that do not know which slots are free do not all begin with the same one.
 func takeSlot(c *lane.Claim, slot int64, of int) {
 	if slot == 0 {
 		hash := fnv.New32a()

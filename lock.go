@@ -17,8 +17,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// The mutexes of the library, in the order in which they are taken. A goroutine that has one takes
-// none above it, and below it none but those that its line names.
+// The mutexes of the library, in the order in which they are taken. A goroutine that has one takes none above it, and
+// below it none but those that its line names.
 //
 //	List.mu         the local queues, and who listens (package waitlist); then Group.mu
 //	Waiter.mu       what a waiter knows of itself at each node (package waitlist)
@@ -33,42 +33,42 @@ import (
 //	Lane.mu         the queue, what is under way, the pending releases, and where tokens are (package lane)
 //	round.mu, Locker.mu, census.mu, Group.mu, Registry.mu    what they are in
 //
-// Under none of them are votes delivered, contexts cancelled, connections written to or closed, or
-// hooks called. What is called is the Clock; the Host, for a token; a lane's Server, whether its connection is to be
-// replaced (lane.Server.Outdated); the Locker, whether it accepts a description (set.Config.Accept); and a lock, for a new
-// round (renew.Item). None of these takes a mutex of the library.
+// A goroutine that holds one of them delivers no votes, cancels no contexts, neither writes to connections nor closes
+// them, and calls no hooks. It may call the Clock; the Host, for a token; a lane's Server, whether its connection is to
+// be replaced (lane.Server.Outdated); the Locker, whether it accepts a description (set.Config.Accept); and a lock, for
+// a new round (renew.Item). None of these takes a mutex of the library.
 
-// A Lock is one acquisition of a name. Its name and token never change, it is
-// never acquired again, and all its methods may be called from any goroutine.
+// A Lock is one acquisition of a name. Its name and token never change, it is never acquired again, and all its methods
+// may be called from any goroutine.
 //
-// It ends when it is released or detached, when its validity does, or as soon as it is
-// known that a quorum of nodes does not have it any more, whichever comes first.
+// It ends when it is released or detached, when its validity ends, or as soon as it is known that a quorum of nodes
+// does not have it any more, whichever comes first.
 type Lock struct {
 	claim    lane.Claim
 	locker   *Locker
 	name     string
-	waiter   *waitlist.Waiter // whose attempt it is; nil: the call does not wait
-	shut     *shutOut         // what the call knows of refusals; nil: it does not wait
-	hold     *Lock            // whose hold it has joined; nil: it has one of its own
+	waiter   *waitlist.Waiter // that makes the attempt; nil: no place in queues is wanted
+	shut     *shutOut         // records refusals for the call; nil: the call does not wait
+	hold     *Lock            // the lock that it has joined (Reentrant); nil: none
 	maxUntil time.Time        // MaxHold: it ends by then; zero: no such limit
 	since    time.Time        // when it was acquired
-	trace    *opTrace         // how it was acquired; nil: no hook wants to know
+	trace    *opTrace         // of its acquisition; nil: not traced
 
-	mu         sync.Mutex // protects what follows, less renewal; and claim.KeepPlace and RetryBy
+	mu         sync.Mutex // protects what follows, except renewal; and claim.KeepPlace and RetryBy
 	until      time.Time  // the end of validity
 	endErr     error      // why it has ended; nil while it has not
 	done       chan struct{}
 	watchers   map[*watcher]struct{}
-	alarm      *time.Timer // at until, once somebody wants to be told
+	alarm      *time.Timer // at until, if there is a context or a renewal to end; nil: there is none yet
 	released   chan struct{}
 	releaseErr error // what Release returned; once released is closed
 	extendSem  chan struct{}
 	rounds     int32     // extensions begun
 	confirmed  int32     // the last of them that a quorum confirmed
-	records    []tokenAt // of the nodes that have one
+	records    []tokenAt // of the nodes of which something is known
 	joined     map[*Lock]struct{}
-	attached   bool // it came from another process: no node is given it anew
-	ownerDone  bool // released by its owner, but not by all handles that have joined
+	attached   bool // it came from another process: a node that lost it does not get it again
+	ownerDone  bool // its own handle was released, but not all that have joined
 	renewed    bool // of a handle that has joined: it asked for renewal
 
 	trouble *renewalTrouble // the renewals that have failed since the last success; nil: none
@@ -76,18 +76,18 @@ type Lock struct {
 	renewal renew.Entry
 }
 
-// A tokenAt is what a lock knows of its token at a node. Zero: nothing. It is of a lane, and so of one node: what is
-// known of a node that was replaced never counts for, or against, the one that came in its place, or for
-// the same one when it is a member again, over another lane.
+// A tokenAt is what a lock knows of its token at a node; zero: nothing. It is kept by lane, the client's connection to
+// a node. What is known of a node that was replaced never counts for, or against, the one that came in its place; nor
+// for the same node when it is a member again, over another lane.
 type tokenAt struct {
 	lane   *lane.Lane
-	filled int32 // the last extension that began before the node was known to be filled anew; or filling
-	denied int32 // the last extension by when it said that it does not have the token
+	filled int32 // the last extension begun before the node was known to have the token again after a refill; or filling; 0: no refill
+	denied int32 // the last extension begun when the node said that it does not have the token
 }
 
-// record gives what is known of the token at a node, and makes room for it if nothing is. What was known of a lane that has
-// ended makes room: no extension asks such a lane any more, and its yes to an earlier one does not count late (confirmed).
-// So there are no more records than lanes that live at the same time. Under the mutex.
+// record returns what is known of the token at a node, and adds an empty record if nothing is. That takes the place of
+// the record of a lane that has ended: no extension asks such a lane any more, and its yes to an earlier one does not
+// count late (confirmed). So there are no more records than lanes that live at the same time. The caller holds l.mu.
 func (l *Lock) record(n *lane.Lane) *tokenAt {
 	gone := -1
 	for i := range l.records {
@@ -107,7 +107,7 @@ func (l *Lock) record(n *lane.Lane) *tokenAt {
 	return m
 }
 
-// recorded gives the same, and makes nothing. Under the mutex.
+// recorded is record, but adds nothing: it returns the zero tokenAt if nothing is known. The caller holds l.mu.
 func (l *Lock) recorded(n *lane.Lane) tokenAt {
 	for i := range l.records {
 		if l.records[i].lane == n {
@@ -117,20 +117,19 @@ func (l *Lock) recorded(n *lane.Lane) tokenAt {
 	return tokenAt{}
 }
 
-// A renewalTrouble is a series of extensions that a quorum did not confirm.
+// A renewalTrouble is a series of extensions that no quorum confirmed.
 type renewalTrouble struct {
 	failed       int
 	since        time.Time // when the first of them began
 	last         *QuorumError
-	lastBlocking int32             // the last extension that showed that nobody else can have a quorum (counts)
-	by           *wire.Description // by which it did
-	warned       bool              // by Hooks.RenewalFailed
-	over         bool              // one has succeeded since, which Hooks.RenewalRecovered is to tell
+	lastBlocking int32             // the last extension in which so many nodes confirmed that no one else can have a quorum (counts)
+	by           *wire.Description // the set's description in that extension
+	warned       bool              // Hooks.RenewalFailed was called
+	over         bool              // one has succeeded since, which Hooks.RenewalRecovered has yet to report
 }
 
 type watcher struct{ cancel context.CancelCauseFunc }
 
-// acquired reports whether the Lock is neither nil nor zero.
 func (l *Lock) acquired() bool { return l != nil && l.locker != nil }
 
 // Name is what was locked, without Options.Prefix.
@@ -141,8 +140,7 @@ func (l *Lock) Name() string {
 	return l.name
 }
 
-// Token is what the nodes hold while the lock is ours: hard to guess, and different for
-// each attempt to acquire a lock.
+// Token is what the nodes keep while the lock is held: hard to guess, and different for each attempt to acquire a lock.
 func (l *Lock) Token() string {
 	if !l.acquired() {
 		return ""
@@ -150,10 +148,10 @@ func (l *Lock) Token() string {
 	return l.claim.Token
 }
 
-// Fence is the lock's fencing token: a number that is larger than that of every earlier lock
-// on this name, whatever clocks, pauses and lost messages have done, and below 2^53. A resource
-// that remembers the largest one it has seen, and rejects a smaller one, is safe even from a
-// holder that does not know yet that its lock has ended. Extending does not change it.
+// Fence is the lock's fencing token: a number that is larger than that of every earlier lock on this name, whatever
+// clocks, pauses and lost messages have done, and below 2^53. A resource that remembers the largest one it has seen,
+// and rejects a smaller one, is safe even from a holder that does not know yet that its lock has ended. Extending does
+// not change it.
 func (l *Lock) Fence() int64 {
 	if !l.acquired() {
 		return 0
@@ -172,8 +170,7 @@ func (l *Lock) Since() time.Time {
 	return l.since
 }
 
-// Until is the end of validity: nobody else can have the lock before then. Extending the lock
-// moves it.
+// Until is the end of validity: nobody else can have the lock before then. Extending the lock moves it.
 func (l *Lock) Until() time.Time {
 	if !l.acquired() {
 		return time.Time{}
@@ -186,13 +183,12 @@ func (l *Lock) Until() time.Time {
 	return l.until
 }
 
-// left is how long the lock is still valid.
 func (l *Lock) left() time.Duration { return max(0, left(l.Until(), l.locker.now())) }
 
-// validUntil is the end of validity, when a quorum has confirmed requests of which the
-// first byte left then. MaxHold began later. Between the two readings the wall clock may have been set, or the monotonic one
-// have stood still, so that each of two ends is the earlier one by one of the clocks. What counts is which of them is over
-// first by any clock from now on.
+// validUntil is the end of validity when a quorum has confirmed requests whose first byte left at sent, or the end of
+// MaxHold if that comes first. MaxHold began at another reading of the clock. Between the two readings the wall clock
+// may have been set, or the monotonic clock may have stood still, so by one clock the one end may be earlier, and by
+// the other clock the other. What counts is which end comes first by any clock from now on.
 func (l *Lock) validUntil(sent time.Time) time.Time {
 	until := sent.Add(l.claim.TTL - l.locker.settings().drift(l.claim.TTL))
 	if l.maxUntil.IsZero() {
@@ -213,8 +209,8 @@ func (l *Lock) String() string {
 	return fmt.Sprintf("%q (fence %d, valid for %s)", l.name, l.claim.Fence, printable.Duration(l.left()))
 }
 
-// Format prints String, whatever the verb. Nothing that prints a Lock shows its token: with that,
-// anybody could release it.
+// Format prints String, whatever the verb. Nothing that prints a Lock shows its token: anybody who has it could release
+// it.
 func (l *Lock) Format(f fmt.State, _ rune) { io.WriteString(f, l.String()) }
 
 // LogValue shows name, fence and remaining validity to a structured logger.
@@ -229,13 +225,12 @@ func (l *Lock) LogValue() slog.Value {
 	)
 }
 
-// Context returns a context that is done when parent is, or when the lock ends.
-// [context.Cause] then says why; a cause that is ErrLost means that somebody else
-// may have the lock from now on. A local timer ends the context, so it ends in time
-// whatever the network does.
+// Context returns a context that is done when parent is, or when the lock ends. [context.Cause] then says why; a cause
+// that is ErrLost means that somebody else may have the lock from now on. A local timer ends the context, so it ends in
+// time whatever the network does.
 //
-// The context takes some 700 bytes until parent is done or the lock ends. So where a lock is
-// held for long, make one context of it, or give each call a parent that ends with the call.
+// The context takes some 700 bytes until parent is done or the lock ends. So where a lock is held for long, make one
+// context of it, or give each call a parent that ends with the call.
 func (l *Lock) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	if !l.acquired() {
@@ -267,9 +262,9 @@ func (l *Lock) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// A lockContext ends with its lock. Err looks at the lock itself: so it is right also while
-// the alarm is still on its way, or while the contexts are being cancelled one after another.
-// A process that was stopped, or suspended with its machine, is told at its first look.
+// A lockContext ends with its lock. Err looks at the lock itself, so it is right also before the alarm has run, or
+// while the contexts are cancelled one after another. A process that was stopped, or suspended with its machine, learns
+// of the end at its first look.
 type lockContext struct {
 	context.Context
 	lock   *Lock
@@ -290,8 +285,8 @@ func (c *lockContext) Err() error {
 	return c.Context.Err()
 }
 
-// watch sets the alarm for the end of validity, and has Close end the lock, too.
-// It reports false when the Locker is closed already. Under the mutex.
+// watch sets the alarm for the end of validity, and makes Close end the lock, too. It reports false if the Locker is
+// closed already: the caller must then end the lock. The caller holds l.mu.
 func (l *Lock) watch() bool {
 	if l.alarm == nil {
 		l.alarm = time.AfterFunc(left(l.until, l.locker.now()), l.ring)
@@ -299,8 +294,8 @@ func (l *Lock) watch() bool {
 	return l.locker.renewals.Add(&l.renewal)
 }
 
-// ring ends the lock, unless its validity was extended while the alarm was on
-// its way.
+// ring runs when the alarm is due. It ends the lock, or sets the alarm again if an extension has moved the end of
+// validity.
 func (l *Lock) ring() {
 	l.locker.parts.Host.Woke(sim.Alarm, l.claim.Token, 0)
 	l.mu.Lock()
@@ -313,7 +308,7 @@ func (l *Lock) ring() {
 	l.expire()
 }
 
-// expire ends a lock whose validity is over.
+// expire ends a lock whose validity is over, and returns why it has ended.
 func (l *Lock) expire() error {
 	if l.hold != nil {
 		l.hold.expire()
@@ -325,8 +320,8 @@ func (l *Lock) expire() error {
 	return l.fail(l.lost(errExpired))
 }
 
-// lost makes the error of a lock whose validity is over. If renewals have failed, it is a QuorumError
-// with what each node said to the last one.
+// lost makes the error of a lock whose validity is over. kind is errExpired or errMaxHold. If renewals have failed, the
+// error is a QuorumError with what each node said to the last one.
 func (l *Lock) lost(kind error) error {
 	now := l.locker.now()
 	l.mu.Lock()
@@ -357,12 +352,12 @@ func (l *Lock) spent() bool {
 	return !l.maxUntil.IsZero() && left(l.maxUntil, now)-left(l.Until(), now) < sameInstant
 }
 
-// sameInstant is by how much two ends may differ that are the same one. A reading of the time is one of each clock, and some
-// nanoseconds lie between them, more or less each time.
+// sameInstant is by how much two readings of one instant may differ: a reading takes two clocks, some nanoseconds
+// apart.
 const sameInstant = time.Millisecond
 
-// fail ends a lock that its holder has not given back, and returns the cause for
-// which it ended first. The nodes that still have it are told to drop it.
+// fail ends a lock that its holder has not released, and returns the cause for which it ended first. It sends a release
+// to the nodes that may still have the token.
 func (l *Lock) fail(cause error) error {
 	if first, ok := l.end(cause); !ok {
 		return first
@@ -372,7 +367,8 @@ func (l *Lock) fail(cause error) error {
 	return cause
 }
 
-// end tells everybody who holds a context of the lock that it has ended, once.
+// end ends the lock and cancels its contexts. first is the cause for which the lock ended first, and ok reports whether
+// it is this one.
 func (l *Lock) end(cause error) (first error, ok bool) {
 	l.mu.Lock()
 	if l.endErr != nil {
@@ -402,14 +398,14 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 	return cause, true
 }
 
-// watched tells a test that watches all locks of one more.
+// watched calls the test that watches all locks, if there is one, with a lock that was acquired or attached.
 func (lk *Locker) watched(l *Lock) {
 	if held := lk.parts.Held; held != nil {
 		held(l)
 	}
 }
 
-// ended is closed when the lock ends.
+// ended returns a channel that is closed when the lock ends.
 func (l *Lock) ended() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -422,14 +418,14 @@ func (l *Lock) ended() <-chan struct{} {
 	return l.done
 }
 
-// why gives the cause for which the lock has ended; nil: it has not.
+// why returns the cause for which the lock has ended; nil: it has not.
 func (l *Lock) why() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.endErrLocked()
 }
 
-// endErrLocked is why, under the mutex.
+// endErrLocked is why for a caller that holds l.mu.
 func (l *Lock) endErrLocked() error {
 	if l.ownerDone {
 		return cmp.Or(l.endErr, errReleased)
@@ -437,15 +433,14 @@ func (l *Lock) endErrLocked() error {
 	return l.endErr
 }
 
-// over reports whether the lock has ended, and not for another process to take up.
+// over reports whether the lock has ended; false if it was detached for another process.
 func (l *Lock) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.endErr != nil && l.endErr != errDetached
 }
 
-// releaseAsync has all nodes that may have the token delete it, now or as soon as
-// they can be told, and waits for none of them.
+// releaseAsync makes all nodes that may have the token delete it, as soon as they can be reached, and waits for none.
 func (l *Lock) releaseAsync() {
 	r := l.locker.newRound(wire.Release, l, nil)
 	r.close()
@@ -453,16 +448,15 @@ func (l *Lock) releaseAsync() {
 	r.drop()
 }
 
-// Release gives the lock back. It returns when a quorum of the nodes that have a vote
-// has confirmed that they do not hold it for us any more, or all nodes have answered; at
-// the latest after Options.NodeTimeout. Ending ctx does not stop it. The other nodes are told as
-// soon as they can be reached, and the TTL is the backstop for those that cannot.
+// Release gives the lock back. It returns when a quorum of the nodes that have a vote has confirmed that they do not
+// hold the lock for this holder any more, or all nodes have answered; at the latest after Options.NodeTimeout. Ending
+// ctx does not stop it. The other nodes get the release as soon as they can be reached, and the TTL is the backstop for
+// those that cannot.
 //
-// The error is nil; or ErrLost if the lock had ended before, or the answers show
-// that a quorum of nodes had lost it; or ErrNoQuorum if too few nodes confirmed in
-// time. In each case the lock has ended and its contexts are done; a second call changes
-// nothing and returns the same. A lock that joined another one (it was acquired under its
-// context) is released with the last of them.
+// The error is nil; or ErrLost if the lock had ended before, or the answers show that a quorum of nodes had lost it; or
+// ErrNoQuorum if too few nodes confirmed in time. In each case the lock has ended and its contexts are done; a second
+// call changes nothing and returns the same. A lock that joined another one (it was acquired under its context) is
+// released with the last of them.
 func (l *Lock) Release(ctx context.Context) error {
 	if !l.acquired() {
 		return errNoLock
@@ -514,7 +508,7 @@ func (l *Lock) release(ctx context.Context) error {
 	return err
 }
 
-// releaseJoined releases a handle that has joined a hold, and the lock with the last handle.
+// releaseJoined releases a handle that has joined a hold, and also the lock, if it is the last handle.
 func (l *Lock) releaseJoined(ctx context.Context) error {
 	first, ok := l.end(errReleased)
 	l.hold.mu.Lock()
@@ -533,7 +527,8 @@ func (l *Lock) releaseJoined(ctx context.Context) error {
 	return nil
 }
 
-// retireOwner ends the handle that acquired the lock and reports true, if other handles have joined.
+// retireOwner ends the handle that acquired the lock, and reports true, if other handles have joined: the lock goes on.
+// It reports false if there are none, or the lock has ended; then it changes nothing.
 func (l *Lock) retireOwner() bool {
 	l.mu.Lock()
 	if l.endErr != nil || len(l.joined) == 0 {

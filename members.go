@@ -25,8 +25,8 @@ func membersOf(v *set.View) Members {
 	return m
 }
 
-// Members gives the members of the set as this Locker knows them. It learns of a change with the first
-// request that follows it.
+// Members returns the members of the set as this Locker knows them. It learns of a change with the first request that
+// follows it. For a Locker that New or Connect did not make, it returns the zero Members.
 func (lk *Locker) Members() Members {
 	if lk.made() != nil {
 		return Members{}
@@ -34,34 +34,34 @@ func (lk *Locker) Members() Members {
 	return membersOf(lk.lanes.View())
 }
 
-// A Change is what [Locker.Change] does to a set: one thing of those that are not zero.
+// A Change is what [Locker.Change] does to a set. Exactly one thing of it is not zero.
 type Change struct {
 	Add    string // the address of a node that becomes a member
-	Remove string // the address of a member that is to be none, as Members has it
+	Remove string // the address of a member that is to be no member any more, as Members has it
 
 	Quorum *int // of the members; 0: a majority of them, however many there are
 
-	// MaxTTL is the longest TTL of a lock from then on. A lock with a longer one is refused, and one that is held is not
+	// MaxTTL is the longest TTL of a lock from then on. A lock with a longer one is refused, and a held one is not
 	// extended any more: it ends with its TTL.
 	//
-	// It is changed in two steps. For a longer one all members must answer, and Change makes both steps. For a shorter
+	// MaxTTL changes in two steps. For a longer one all members must answer, and Change makes both steps. For a shorter
 	// one Change makes the first step, which bounds new locks. Quarantines last for as long as before (LongerTTL in
-	// Members) until the same Change is called again, which waits until each lock has ended that may live for longer;
-	// with LongerOver it does not wait.
+	// Members) until the same Change is called again, which waits until all locks have ended that may live longer; with
+	// LongerOver it does not wait.
 	MaxTTL     *time.Duration
-	LongerOver bool // declares that no lock is held any more that lives for longer than MaxTTL
+	LongerOver bool // declares that no lock is held any more that lives longer than MaxTTL
 
-	// Separator changes what names mean. No program may run that uses the set: one could hold a path as
-	// one key, and another one the folder above it. Change waits until the locks are over of programs
-	// that ran before, and cannot find out whether one still runs.
+	// Separator changes what names mean. No program that uses the set may run meanwhile: one could hold a path as one key,
+	// and another one the folder above it. Change waits until the locks of programs that ran before are over, but cannot
+	// find out whether one still runs.
 	Separator *string
 }
 
-// ErrOvertaken says that another change of the set came first, perhaps one that somebody had begun and that
-// is finished now: look at [Locker.Members], and decide anew.
+// ErrOvertaken says that another change of the set came first, perhaps an earlier one that was unfinished until now:
+// look at [Locker.Members], and decide anew.
 var ErrOvertaken = set.ErrOvertaken
 
-// next is the description that follows one.
+// next makes the description that follows d by this change, or an error if the change cannot be made.
 func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, error) {
 	if unknown := d.Fields(); len(unknown) > 0 {
 		return nil, fmt.Errorf("redlock: the description of the set has fields that this version does not know (%s), and a change would lose them: use a later version", strings.Join(unknown, ", "))
@@ -117,24 +117,23 @@ func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, er
 	return then, nil
 }
 
-// Change changes the set: its members, one node at a time, or what they have agreed on. Programs that use the
-// set follow by themselves, with their next request. It returns the members that there are then. If ctx ends
-// before, the change may come into force all the same; the next one finds out, and finishes it. Progress, if
-// it is not nil, is told what is waited for, and for how long at most; 0: until it happens. Progress is called off
-// the path: one that takes long delays nothing but its next call, and Change waits for it a second at most
-// before it returns.
+// Change changes the set: its members, one node at a time, or what they have agreed on. Programs that use the set
+// follow by themselves, with their next request. Change returns the members that there are then. If ctx ends before,
+// the change may come into force all the same: the next call of Change finds out, and finishes it. progress, if it is
+// not nil, is called with what Change waits for, and for how long at most; 0: until it happens. It runs on a goroutine
+// of its own: one that takes long delays nothing but its next call, and Change waits for it a second at most before it
+// returns.
 //
-// A node that is added has no vote while it is in quarantine, and is waited for. Before the next change
-// after one of members, the locks must be over that were counted before that: for that the
-// longest TTL of the set is waited.
+// Change waits until a node that is added is out of quarantine and can vote. After a change of members, the next change
+// waits until the locks counted before are over, which takes the longest TTL of the set.
 //
 // A change after which too few nodes could vote is refused, with an error that is ErrNoQuorum.
 func (lk *Locker) Change(ctx context.Context, c Change, progress func(what string, most time.Duration)) (Members, error) {
 	return lk.change(ctx, c, false, progress)
 }
 
-// PlanChange is Change, but changes nothing and waits for nothing: it returns the members that there would be,
-// or why not, and progress is told what would be waited for.
+// PlanChange is Change, but changes nothing and waits for nothing: it returns the members that there would be, or why
+// not, and calls progress with what Change would wait for.
 func (lk *Locker) PlanChange(ctx context.Context, c Change, progress func(what string, most time.Duration)) (Members, error) {
 	return lk.change(ctx, c, true, progress)
 }
@@ -165,7 +164,8 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	}
 }
 
-// changeOnce makes a description that follows the one that is known. Half: it is half of the way to another MaxTTL.
+// changeOnce makes one step of a change. half means that another step is needed, for a MaxTTL. With plan, it changes
+// nothing.
 func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell set.Progress) (_ Members, half bool, _ error) {
 	for !lk.lanes.Agreed() {
 		if err := cmp.Or(lk.agree(ctx, lk.settings().NodeTimeout), ended(ctx)); err != nil {
@@ -181,7 +181,8 @@ func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell set
 	if err != nil {
 		return Members{}, false, err
 	}
-	// A description that this program cannot use would be chosen, and told to no node: neither in force nor undone.
+	// If this program cannot use a description, it could have it chosen, but would store it on no node: it would be
+	// neither in force nor undone.
 	if err := lk.settings().rejects(d); err != nil {
 		return Members{}, false, fmt.Errorf("redlock: the set was not changed, since this program could not use it afterwards: %w", err)
 	}
@@ -189,7 +190,7 @@ func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell set
 	if few != nil {
 		few = fmt.Errorf("redlock: %s: %w", c.left(view.Description), few)
 	}
-	if few != nil && !plan { // a plan looks at the node that comes, too
+	if few != nil && !plan { // a plan also looks at the node that comes, and returns few later
 		return Members{}, false, few
 	}
 	if err := lk.lanes.Change(ctx, view, d, c.Add, c.LongerOver, plan, tell); err != nil {
@@ -209,7 +210,7 @@ func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell set
 	return lk.Members(), c.MaxTTL != nil && d.MaxTTL != c.MaxTTL.Milliseconds(), nil
 }
 
-// left is what a change that fails has left of a set with this description.
+// left says, for the error of a failed change, what state the set with this description is in.
 func (c *Change) left(d *wire.Description) string {
 	if c.MaxTTL == nil || d.Other == 0 {
 		return "the set was not changed"
@@ -217,7 +218,7 @@ func (c *Change) left(d *wire.Description) string {
 	return fmt.Sprintf("the change of MaxTTL is half done (locks live for %v at most, and quarantines go by %v), and goes on when it is made again", wire.Milliseconds(d.MaxTTL), d.Longest())
 }
 
-// untilClosed gives a context that ends when Close is called, too: a change may wait for longer than any
+// untilClosed returns a context that ends with ctx, and also when Close is called: a change may wait longer than any
 // round, and Close waits for all calls.
 func (lk *Locker) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -231,8 +232,8 @@ func (lk *Locker) untilClosed(ctx context.Context) (context.Context, context.Can
 	return ctx, func() { cancel(nil) }
 }
 
-// pause waits before the nodes are looked at again. If they are known to be away, agree returns at once: without
-// a pause a change would look at them all the time.
+// pause waits for a NodeTimeout before changeOnce asks the nodes again: if they are known to be away, agree returns at
+// once.
 func (lk *Locker) pause(ctx context.Context) {
 	if lk.lanes.Agreed() {
 		return
@@ -245,11 +246,12 @@ func (lk *Locker) pause(ctx context.Context) {
 	}
 }
 
-// voting returns an error if too few members would be left that can vote. A node that comes can: it is waited
-// for, and told as soon as the description is chosen (Set.comes in package set). But it must not be needed: one of two
-// members that is down is needed for the choice, and if one of three is, nobody could lock while the fourth node, which
-// comes, is not told yet. For a change of MaxTTL a node in quarantine is good enough: a shorter one may be what ends
-// that. And no member may be missing when it gets longer (wire.Description.Toward).
+// voting returns an error if, after the change from view to the description d, too few members could vote. A node that
+// comes can: Change waits for its vote, and any client may tell it the description as soon as that is chosen (Set.comes
+// in package set). But the vote must not be needed before. If one of two members is down, the choice needs it; if one
+// of three is down, nobody could lock until the fourth node, which comes, has the description. For a change of MaxTTL a
+// node in quarantine counts, since a shorter MaxTTL may be what ends that. And no member may be missing when MaxTTL
+// gets longer (wire.Description.Toward).
 func (lk *Locker) voting(ctx context.Context, view *set.View, d *wire.Description, c *Change) error {
 	now, nodes, err := lk.survey(ctx, nobodys, 0)
 	switch {
@@ -286,20 +288,21 @@ func (lk *Locker) voting(ctx context.Context, view *set.View, d *wire.Descriptio
 	return nil
 }
 
-// A tooFewError says who does not vote, so that a change is refused.
+// A tooFewError says which nodes do not vote, so that a change is refused.
 type tooFewError string
 
 func (e tooFewError) Error() string      { return string(e) }
 func (tooFewError) Is(target error) bool { return target == ErrNoQuorum }
 
-// agree waits until the set's description is known to a quorum, or for so long.
+// agree waits until a quorum of the nodes keeps the description of the set (its members and settings), or limit is
+// over, or ctx ends. The error says why this program cannot use the set; nil: it can, as far as is known.
 func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {
 	_, err := lk.agreeUnless(ctx, limit, func() bool { return false })
 	return err
 }
 
-// agreeUnless is agree; but it also returns when the condition is true after the client has learned something. It reports
-// whether the set is new: the nodes kept no description.
+// agreeUnless is agree, but also returns when so is true after the client has learned something of the set. isNew
+// reports whether the nodes kept no description before.
 func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, so func() bool) (isNew bool, _ error) {
 	if lk.lanes.Agreed() {
 		return false, nil
@@ -315,7 +318,7 @@ func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, so func(
 	return lk.lanes.Agree(ctx, limit, proposal, so)
 }
 
-// ready is agree for a caller that does not use the lanes yet.
+// ready is agree for a caller that has not called enter.
 func (lk *Locker) ready(ctx context.Context) error {
 	if err := lk.enter(); err != nil {
 		return err
