@@ -22,20 +22,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// New returns a Locker over the servers that the caller's clients speak to, one
-// client for each node: standalone or failover clients; Cluster and Ring are
-// refused. It takes the clients' settings (address, dialer, TLS, credentials,
-// database, OnConnect) and makes a connection of its own to each node, tuned for
-// locking; hooks that were added to a client are not called. The clients stay
-// the caller's: New does not use, change or close them.
+// New returns a Locker over the servers that the caller's clients speak to, one client for each node: standalone or
+// failover clients; Cluster and Ring are refused. It takes the clients' settings (address, dialer, TLS, credentials,
+// database, OnConnect) and makes a connection of its own to each node, tuned for locking; hooks that were added to a
+// client are not called. The clients stay the caller's: New does not use, change or close them.
 //
-// New waits for the nodes to say what they are, at most a second or
-// Options.NodeTimeout, whichever is longer (to connect takes several round trips),
-// and not as long for the last of them once a quorum has. It
-// refuses what would break a lock: the same server twice, a replica, a cluster
-// node, one that may evict locks, one whose scripts reach other processes (Redis
-// before 7.0, KeyDB) or that is not supported (Dragonfly, Garnet, Kvrocks). A node that does not answer yet is no error:
-// it has no vote until it does, and is checked then.
+// New waits for the nodes to say what they are, at most a second or Options.NodeTimeout, whichever is longer (to
+// connect takes several round trips); when a quorum has said so, it gives the others only a few times as long. It
+// refuses what would break a lock: the same server twice, a replica, a cluster node, one that may evict locks, one
+// whose scripts reach other processes (Redis before 7.0, KeyDB) or that is not supported (Dragonfly, Garnet, Kvrocks).
+// A node that does not answer yet is no error: it has no vote until it does, and is checked then.
 func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
 	origins := make([]origin, len(nodes))
 	for i, client := range nodes {
@@ -54,10 +50,9 @@ func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
 	return open(origins, opts)
 }
 
-// Connect returns a Locker over the servers at these URLs, one for each node:
-// redis://user:password@host:port/db, rediss:// for TLS, or
-// unix://user:password@/path/to/socket?db=0. In a password, @ : / ? # and % are
-// percent-encoded. Errors quote nothing of a URL. Otherwise it is like [New].
+// Connect returns a Locker over the servers at these URLs, one for each node: redis://user:password@host:port/db,
+// rediss:// for TLS, or unix://user:password@/path/to/socket?db=0. In a password, @ : / ? # and % are percent-encoded.
+// Errors quote nothing of a URL. Otherwise it is like [New].
 func Connect(urls []string, opts *Options) (*Locker, error) {
 	origins := make([]origin, len(urls))
 	for i, url := range urls {
@@ -72,14 +67,13 @@ func Connect(urls []string, opts *Options) (*Locker, error) {
 	return open(origins, opts)
 }
 
-// An origin is what a node is made from: the settings of a client.
+// An origin has the client settings by which a node is reached.
 type origin struct {
 	network, addr string
 	options       *redis.Options
 }
 
-// at is another node, which became a member after the program was given its nodes: it is reached with the
-// same settings, at its address.
+// at returns the origin of a node that became a member later: the same settings, with its address, the name.
 func (o origin) at(name string) origin {
 	options := *o.options
 	options.Addr, options.Network = name, "tcp"
@@ -89,9 +83,9 @@ func (o origin) at(name string) origin {
 	return origin{network: options.Network, addr: name, options: &options}
 }
 
-// originOf is what the settings of a client lead to. A client that dials in go-redis's own way gets a dialer
-// that also reaches other members: with TLS, the certificate of each must be for its own host, unless the
-// settings demand a name that is not this node's host.
+// originOf makes an origin of a client's settings. If the client dials in go-redis's own way, the origin's dialer also
+// reaches other members: with TLS, the certificate of each must be for its own host, unless the settings demand a name
+// that is not this node's host.
 func originOf(given *redis.Options) origin {
 	o := *given
 	if dial.IsDefault(o.Dialer) {
@@ -107,7 +101,7 @@ func originOf(given *redis.Options) origin {
 	return origin{network: o.Network, addr: o.Addr, options: &o}
 }
 
-// open makes the nodes and waits for them to say what they are.
+// open checks the addresses of the nodes that the program was given, and starts a Locker over them.
 func open(nodes []origin, opts *Options) (*Locker, error) {
 	names := make([]string, len(nodes))
 	if len(nodes) == 0 {
@@ -143,18 +137,17 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 
 var errNoNodes = errors.New("redlock: no nodes given")
 
-// failoverAddr is what go-redis has for the address of a failover client, which
-// asks its sentinels for one. It does not tell the name of the master, so such nodes are called by their
-// places: FailoverClient#0.
+// failoverAddr is the address that go-redis shows for a failover client, which asks its sentinels for the real one.
+// Such nodes are named by their position: FailoverClient#0.
 const failoverAddr = wire.AnyAddress
 
-// patience is how long a lane waits for a reply before it gives up the
-// connection. It is longer than the callers', who do not wait with it: as long
-// as the connection stands, what the node does late it does in order, and the
-// release of an acquire that nobody waited for comes right after it.
+// patience is how long a lane (the client's queue and connection for one node) waits for a reply before it gives up the
+// connection. Callers wait less: as long as the connection stands, the node carries out late requests in order, so the
+// release of an acquire that nobody waits for comes right after it.
 func patience(nodeTimeout time.Duration) time.Duration { return max(4*nodeTimeout, time.Second) }
 
-// start runs a Locker over the nodes of these names.
+// start runs a Locker over the nodes of these names. servers returns a function that opens the connection of one node.
+// identify asks the process at an address for its run_id; nil: the nodes cannot be asked.
 func start(names []string, opts *Options, servers func(*settings) func(int, string, lane.Session) lane.Server, identify func(ctx context.Context, address string, patience time.Duration) (string, error)) (*Locker, error) {
 	n := len(names)
 	switch {
@@ -202,8 +195,9 @@ func start(names []string, opts *Options, servers func(*settings) func(int, stri
 	return lk, nil
 }
 
-// meet waits until the nodes have been asked what they are, and returns an error if the program cannot use them. Once a
-// quorum has said what it is, the others get no more than some times as long. They are checked whenever they do answer.
+// meet waits until the nodes have been asked what they are, and returns an error if the program cannot use them. names
+// are the nodes' names; tried gets the index of a node when it was first asked. Once a quorum has answered, the others
+// get a few times as long. A node that has not answered is checked when it does.
 func (lk *Locker) meet(names []string, tried <-chan int) error {
 	o := lk.settings()
 	begin := time.Now()
@@ -230,7 +224,7 @@ func (lk *Locker) meet(names []string, tried <-chan int) error {
 	var errs []error
 	var refusing []*NodeError
 	for i := range names {
-		// A node that was given, and is none of the set's, does no harm; nor does another address of a member.
+		// A given node that is no member of the set does no harm; nor does another address of a member.
 		if view := lk.lanes.View(); unfit[i] != nil && (view.Description == nil || slices.Contains(view.Lanes, lk.lanes.Lane(i))) {
 			errs = append(errs, fmt.Errorf("redlock: node %w", unfit[i]))
 			refusing = append(refusing, unfit[i])
@@ -245,7 +239,7 @@ func (lk *Locker) meet(names []string, tried <-chan int) error {
 	return errors.Join(errs...)
 }
 
-// laneConfig is what the lanes need to know of the options.
+// laneConfig makes the configuration of package set from the options.
 func (lk *Locker) laneConfig() set.Config {
 	o := lk.settings()
 	return set.Config{
@@ -258,8 +252,8 @@ func (lk *Locker) laneConfig() set.Config {
 	}
 }
 
-// accepts reports why this program cannot use a set with this description, and takes from it what the program has
-// left open.
+// accepts returns why this program cannot use a set with the description d; nil: it can, and takes from d what its
+// options have left open.
 func (lk *Locker) accepts(d *wire.Description) error {
 	o, err := lk.settings().with(d)
 	if err != nil {
@@ -271,8 +265,9 @@ func (lk *Locker) accepts(d *wire.Description) error {
 	return nil
 }
 
-// identify asks what answers at an address: the run_id of its process. It makes a connection as to a new member, and
-// leaves nothing there. "?" is that of a server that refuses the program: it is not the one that does not.
+// identify asks the process that answers at an address for its run_id, over a connection made for that. It stores
+// nothing there. "?" means that a server answers but refuses this program, so it is not the server that lets the
+// program in.
 func (o origin) identify(ctx context.Context, address string, patience time.Duration) (string, error) {
 	at := o.at(address)
 	id := ""
@@ -291,10 +286,10 @@ func (o origin) identify(ctx context.Context, address string, patience time.Dura
 	}
 }
 
-// errSeen ends a connection that was made to see what answers.
+// errSeen ends the connection of identify when the run_id is known.
 var errSeen = errors.New("it was seen")
 
-// refusesUs reports whether a server does not let this user in.
+// refusesUs reports whether a server refuses this program's user or password.
 func refusesUs(err error) bool {
 	if !wire.IsReply(err) {
 		return false
@@ -303,7 +298,7 @@ func refusesUs(err error) bool {
 	return code == "NOAUTH" || code == "WRONGPASS"
 }
 
-// passing is the session of a connection that only looks.
+// passing is the session of identify's connection, which keeps nothing.
 type passing struct{}
 
 var _ lane.Session = passing{}

@@ -13,37 +13,32 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Options configure a Locker. Nil, or a zero field, means the default. [New] and [Connect] check
-// them as a set and return an error that names each field with a bad value.
+// Options configure a Locker. Nil, or a zero field, means the default. [New] and [Connect] check them as a set and
+// return an error that names each field with a bad value.
 type Options struct {
-	// TTL is how long a lock lasts unless it is extended: whole milliseconds, at most a year.
-	// Default 10s.
+	// TTL is how long a lock lasts unless it is extended: whole milliseconds, at most a year. Default 10s.
 	TTL time.Duration
 
-	// MaxTTL is the longest TTL that a lock of a new set may have: the first program that locks on
-	// new nodes writes it there. From then on the set's own counts (Members), whatever this one
-	// is: a lock with a longer TTL is an error. Every quarantine is longer than the set's
-	// MaxTTL, so a long one makes nodes wait long for their vote after a restart. A lock that is held for
-	// long is renewed, and needs none. [Locker.Change] changes it for all programs, and so
-	// does "redlock members set max-ttl". Default 10s, or TTL if that is longer.
+	// MaxTTL is the longest TTL that a lock of a new set may have: the first program that locks on new nodes writes it
+	// there. From then on the set's own counts (Members), whatever this one is: a lock with a longer TTL is an error.
+	// Every quarantine is longer than the set's MaxTTL, so a long one makes nodes wait long for their vote after a
+	// restart. A lock that is held for long is renewed, and needs none. [Locker.Change] changes it for all programs, and
+	// so does "redlock members set max-ttl". Default 10s, or TTL if that is longer.
 	MaxTTL time.Duration
 
-	// Prefix comes before the name in the key of every lock. Default none, so that the key is
-	// the name, as in other Redlock clients. Prefix and name together have at most MaxName
-	// bytes. A key must not be one that the library uses for something else: it must not end
-	// in :queue, or :slot: and a number, and must not be redlock:marker, redlock:set,
+	// Prefix comes before the name in the key of every lock. Default none, so that the key is the name, as in other
+	// Redlock clients. Prefix and name together have at most MaxName bytes. A key must not be one that the library uses
+	// for something else: it must not end in :queue, or :slot: and a number, and must not be redlock:marker, redlock:set,
 	// redlock:choice, redlock:fence or redlock:below.
 	Prefix string
 
-	// Separator makes names paths, such as "project/A" with "/", and locks hierarchical: a
-	// lock on a path takes in everything below it. A path has at most MaxDepth parts. The set
-	// of the nodes has one (Members), and another one is an error. Default that of the set; of a
-	// new set none: names are not divided.
+	// Separator makes names paths, such as "project/A" with "/", and locks hierarchical: a lock on a path includes
+	// everything below it. A path has at most MaxDepth parts. The set of the nodes has one separator (Members), and
+	// another one is an error. Default that of the set; of a new set none: names are not divided.
 	Separator string
 
-	// Owner is the name under which others see this process: in the tokens of its locks, in
-	// queues, and in errors ([Identity]). At most MaxOwner bytes. Default the host's name and the
-	// process's id.
+	// Owner is the name under which others see this process: in the tokens of its locks, in queues, and in errors
+	// ([Identity]). At most MaxOwner bytes. Default the host's name and the process's id.
 	Owner string
 
 	// Hooks are called when something happens that an operator may want to know. Default none.
@@ -52,47 +47,41 @@ type Options struct {
 	// Clock tells the time. It must not call into the Locker. Default the system's clock.
 	Clock Clock
 
-	// Expert options. The defaults follow from TTL and MaxTTL, and are checked with them as a set.
-	// They are for programs that know their network and their clocks better than that.
+	// Expert options. The defaults follow from TTL and MaxTTL, and are checked with them as a set. They are for programs
+	// that know their network and their clocks better than that.
 
-	// NodeTimeout is the longest wait for one node in one round. So it bounds TryAcquire,
-	// Extend and Release where too few nodes answer. A node that has been silent for this
-	// long gets no new requests until it answers. Default TTL/10, at least 50ms and at most
-	// 500ms.
+	// NodeTimeout is the longest wait for one node in one round. So it bounds TryAcquire, Extend and Release where too few
+	// nodes answer. A node that has been silent for this long gets no new requests until it answers. Default TTL/10, at
+	// least 50ms and at most 500ms.
 	NodeTimeout time.Duration
 
-	// Quorum is how many of the N members of the set must grant a lock. The set has one
-	// (Members), and another one is an error. Default that of the set; of a new set, and least, N/2+1. A larger
-	// quorum keeps exclusion while 2·Quorum-N-1 nodes lose their data at once, and costs
-	// availability: no more than N-Quorum nodes may fail.
+	// Quorum is how many of the N members of the set must grant a lock. The set has one (Members), and another one is an
+	// error. Default that of the set; of a new set, and least, N/2+1. A larger quorum keeps exclusion while 2·Quorum-N-1
+	// nodes lose their data at once, and costs availability: no more than N-Quorum nodes may fail.
 	Quorum int
 
-	// Drift is subtracted from every lock's validity, since a node's clock may run faster than
-	// this process's. Default TTL/100 + 2ms, with each lock's own TTL.
+	// Drift is subtracted from every lock's validity, since a node's clock may run faster than this process's. Default
+	// TTL/100 + 2ms, with each lock's own TTL.
 	Drift time.Duration
 
-	// Quarantine is how long a node has no vote after it may have forgotten what it granted:
-	// it is new, was restarted, lost its data, or its clock was set. Default MaxTTL plus
-	// Drift, at least 2s. Less than the MaxTTL that is given, or than TTL, plus Drift is an error.
-	// It lasts longer where the set has a longer MaxTTL.
+	// Quarantine is how long a node has no vote after it may have forgotten what it granted: it is new, was restarted,
+	// lost its data, or its clock was set. Default MaxTTL plus Drift, at least 2s. Less than the MaxTTL that is given, or
+	// than TTL, plus Drift is an error. It lasts longer where the set has a longer MaxTTL.
 	//
-	// New nodes are in quarantine, too: a client cannot tell them from nodes that have all
-	// been emptied. So the first lock on new nodes waits for this long, unless
-	// [Locker.WaitReady] has waited before.
+	// New nodes are in quarantine, too: a client cannot tell them from nodes that have all been emptied. So the first lock
+	// on new nodes waits for this long, unless [Locker.WaitReady] has waited before.
 	//
-	// A negative value turns the quarantine off: a node that has forgotten votes at once, as
-	// with other Redlock clients, and MaxTTL bounds this program's locks.
+	// A negative value turns the quarantine off: a node that has forgotten votes at once, as with other Redlock clients,
+	// and MaxTTL bounds this program's locks.
 	Quarantine time.Duration
 
-	// MaxNodeSkew is how far a node's clock may be from the median of the nodes' clocks. A node
-	// that is further off has no vote. Nor has a grant whose fence is ahead of the median by
-	// more than MaxNodeSkew and a second: a node keeps such numbers after its clock has been
-	// corrected. It must be the same for all clients.
+	// MaxNodeSkew is how far a node's clock may be from the median of the nodes' clocks. A node that is further off has no
+	// vote. Nor has a grant whose fence is ahead of the median by more than MaxNodeSkew and a second: a node keeps such
+	// numbers after its clock has been corrected. It must be the same for all clients.
 	//
-	// Default (Quarantine - 1.5s)/2, at least 250ms and at most 10s. More than
-	// (Quarantine - 1.5s)/2 is an error: fences could go back when nodes lose their data. A
-	// negative value turns the check off. A clock that is set while this process is connected
-	// is noticed without it (Hooks.ClockStep).
+	// Default (Quarantine - 1.5s)/2, at least 250ms and at most 10s. More than (Quarantine - 1.5s)/2 is an error: fences
+	// could go back when nodes lose their data. A negative value turns the check off. A clock that is set while this
+	// process is connected is noticed without it (Hooks.ClockStep).
 	MaxNodeSkew time.Duration
 
 	parts *replace.Parts // in tests
@@ -102,17 +91,17 @@ func init() {
 	replace.In = func(options any, parts replace.Parts) { options.(*Options).parts = &parts }
 }
 
-// settings are what a Locker goes by: the options with the defaults in, and what the set says. They never change: a set that
-// says something else makes new ones (with).
+// settings are the options with the defaults filled in, and with what the set's description says. They never change:
+// when the description does, the Locker replaces them (with).
 type settings struct {
 	Options
 	callbacks *callbacks    // the Hooks
-	label     string        // the Owner, as it stands in tokens
-	wants     common        // what was given, and is no default
-	most      time.Duration // the longest TTL of a lock; 0: not known yet, since the set has it
+	label     string        // the Owner, as tokens have it
+	wants     common        // what the program has set itself, without defaults
+	most      time.Duration // the longest TTL of a lock; 0: not known, since no description of the set is
 }
 
-// common are those options that the programs of a set must have in common. Zero: the program has not said.
+// common are the options that all programs of a set must have in common. Zero: the program has not set it.
 type common struct {
 	quorum    int
 	separator string
@@ -142,7 +131,7 @@ func (o Options) String() string {
 	return "redlock.Options{" + strings.Join(set, ", ") + "}"
 }
 
-// withDefaults checks the options as a set for n nodes and returns them with the defaults in.
+// withDefaults checks the options as a set, for n nodes, and returns them with the defaults filled in.
 func (o *Options) withDefaults(n int) (*settings, error) {
 	opts := new(settings)
 	if o != nil {
@@ -194,7 +183,7 @@ func (o *Options) withDefaults(n int) (*settings, error) {
 	return opts, errors.Join(errs...)
 }
 
-// checkTTLs sets what a lock's life goes by, and refuses what cannot be.
+// checkTTLs sets the defaults of TTL, MaxTTL and NodeTimeout, and refuses bad values of these and of Drift.
 func (opts *settings) checkTTLs(refuse func(format string, args ...any)) {
 	if opts.TTL == 0 {
 		opts.TTL = 10 * time.Second
@@ -229,7 +218,7 @@ func (opts *settings) checkTTLs(refuse func(format string, args ...any)) {
 	}
 }
 
-// checkQuarantine sets what nodes are trusted by that lose their data, and refuses what cannot be.
+// checkQuarantine sets the defaults of Quarantine and MaxNodeSkew, and refuses bad values.
 func (opts *settings) checkQuarantine(refuse func(format string, args ...any)) {
 	what, most := "MaxTTL", opts.wants.maxTTL
 	if most == 0 {
@@ -245,7 +234,7 @@ func (opts *settings) checkQuarantine(refuse func(format string, args ...any)) {
 		opts.most = opts.MaxTTL
 	}
 	switch room := (opts.Quarantine - 3*wire.Clamp) / 2; {
-	case opts.MaxNodeSkew == 0 && opts.Quarantine < 0: // nothing is asked of nodes that lose their data
+	case opts.MaxNodeSkew == 0 && opts.Quarantine < 0: // no fence must survive a loss of data
 		opts.MaxNodeSkew = 10 * time.Second
 	case opts.MaxNodeSkew == 0:
 		opts.MaxNodeSkew = max(min(room, 10*time.Second), 250*time.Millisecond)
@@ -254,7 +243,7 @@ func (opts *settings) checkQuarantine(refuse func(format string, args ...any)) {
 	}
 }
 
-// with gives the settings with what a set with this description says.
+// with returns the settings with what the description d of the set says, or an error if the program cannot use the set.
 func (o *settings) with(d *wire.Description) (*settings, error) {
 	if err := o.rejects(d); err != nil {
 		return nil, err
@@ -264,7 +253,7 @@ func (o *settings) with(d *wire.Description) (*settings, error) {
 	return &then, nil
 }
 
-// rejects reports why a program with these options cannot use a set with this description.
+// rejects returns why a program with these options cannot use a set with the description d; nil: it can.
 func (o *settings) rejects(d *wire.Description) error {
 	var errs []error
 	refuse := func(what, set, ours, change string) {
@@ -287,19 +276,17 @@ func (o *settings) drift(ttl time.Duration) time.Duration {
 	return defaultDrift(ttl)
 }
 
-// lookEvery is how long a process that was suspended may take, once it runs again, to end the contexts
-// of locks that ended meanwhile.
+// lookEvery is how long a process that was suspended takes at most, once it runs again, to end the contexts of locks
+// that ended meanwhile.
 func (o *settings) lookEvery() time.Duration {
 	return min(max(o.TTL/10, 50*time.Millisecond), 500*time.Millisecond)
 }
 
-// longestTTL is longer than anybody waits for a lock of a process that died. A deadline in
-// milliseconds has thirteen digits until the year 2286; the sets of kinds.lua have no room for
-// more.
+// longestTTL is longer than anybody waits for a lock of a process that died. A deadline in milliseconds has thirteen
+// digits until the year 2286; the sets of kinds.lua have no room for more.
 const longestTTL = 365 * 24 * time.Hour
 
-// notATTL returns why d is no TTL, or "". Redis counts milliseconds and would cut off anything
-// finer, in the end to a key without a TTL.
+// notATTL returns why d is no TTL, or "". Redis counts milliseconds and would cut off anything finer.
 func notATTL(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -312,8 +299,8 @@ func notATTL(d time.Duration) string {
 	return ""
 }
 
-// Limits of a lock. More is an error before anything is sent: a node runs one script at a time, and
-// with MaxKeys keys a script takes about a millisecond.
+// Limits of a lock. More is an error before anything is sent: a node runs one script at a time, and with MaxKeys keys a
+// script takes about a millisecond.
 const (
 	MaxName  = 1024 // bytes of a name, with Options.Prefix
 	MaxDepth = 32   // parts of a path: each folder is a key of its own, which all locks below it write to
@@ -339,11 +326,11 @@ type Members struct {
 	Separator string        // see Options
 	MaxTTL    time.Duration // the longest TTL of a lock
 
-	// LongerTTL is the longer of two MaxTTLs, while a change from one to the other is under way: MaxTTL is the shorter
-	// one, and quarantines go by this one. 0: no change is.
+	// LongerTTL is the longer of two MaxTTLs while a change from one to the other is under way: MaxTTL is the shorter one,
+	// and quarantines go by this one. 0: no change is under way.
 	LongerTTL time.Duration
 
-	Since time.Time // when this was proposed, by the clock of who did
+	Since time.Time // when the change to this was proposed, by the clock of the process that proposed it
 }
 
 func described(d *wire.Description) Members {

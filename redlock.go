@@ -1,9 +1,9 @@
-// Package redlock is Redlock for Go: a distributed lock over N independent Redis servers, with
-// fencing tokens. A lock is held when a majority of the servers has granted it and part of its TTL
-// is left. There is no leader, no cluster, and no single server whose failure stops the locks.
+// Package redlock is Redlock for Go: a distributed lock over N independent Redis servers, with fencing tokens. A lock
+// is held when a majority of the servers has granted it and part of its TTL is left. There is no leader, no cluster,
+// and no single server whose failure stops the locks.
 //
-// It is for Go services and cron jobs that already have Redis and must not do something twice at
-// the same time, also while a server is down:
+// It is for Go services and cron jobs that already have Redis and must not do something twice at the same time, also
+// while a server is down:
 //
 //	locker, err := redlock.Connect([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"}, nil)
 //	if err != nil {
@@ -18,37 +18,35 @@
 //
 // # What it promises
 //
-// While the process runs, a majority of the nodes answers, and the nodes' clocks run at the speed of
-// the client's clock to within [Options].Drift:
+// While the process runs, a majority of the nodes answers, and the nodes' clocks run at the speed of the client's clock
+// to within [Options].Drift:
 //
-//   - Exclusion: at most one [Lock] on a name is valid at any moment, across all processes, and
-//     across clients of other libraries that speak plain Redlock (SET name token NX PX ttl,
-//     compare-and-delete) to the same nodes.
-//   - The holder is told in time: it learns that its lock has ended before another client can hold
-//     it. A local timer tells it; the network can only bring the end forward.
-//   - Fencing tokens: each lock has a number, [Lock.Fence], that is larger than those of all earlier
-//     locks on the name, whatever clocks, pauses and lost messages do. A resource that rejects stale
-//     fencing tokens is safe even when the lock is not.
-//   - Restarts are recognised: a node that was restarted, emptied or promoted, or whose clock was
-//     set, may have forgotten a lock that is still held. It has no vote until that lock would have
-//     ended: see [Options].Quarantine. New nodes look the same, so the first lock on them waits: see
-//     [Locker.WaitReady].
-//   - Progress: acquire and release take as long as the slowest node of the fastest majority. A
-//     hung, slow or dead minority adds nothing.
-//   - Nothing is left behind: an attempt that fails, is cancelled or times out leaves nothing on the
-//     nodes, as soon as they can be told. The TTL is the backstop.
+//   - Exclusion: at most one [Lock] on a name is valid at any moment, across all processes, and across clients of other
+//     libraries that speak plain Redlock (SET name token NX PX ttl, compare-and-delete) to the same nodes.
+//   - The holder is told in time: it learns that its lock has ended before another client can hold it. A local timer
+//     tells it; the network can only bring the end forward.
+//   - Fencing tokens: each lock has a number, [Lock.Fence], that is larger than those of all earlier locks on the name,
+//     whatever clocks, pauses and lost messages do. A resource that rejects stale fencing tokens is safe even when the
+//     lock is not.
+//   - Restarts are recognised: a node that was restarted, emptied or promoted, or whose clock was set, may have
+//     forgotten a lock that is still held. It has no vote until that lock would have ended: see [Options].Quarantine.
+//     New nodes look the same, so the first lock on them waits: see [Locker.WaitReady].
+//   - Progress: acquire and release take as long as the slowest node of the fastest majority. A hung, slow or dead
+//     minority adds nothing.
+//   - Nothing is left behind: an attempt that fails, is cancelled or times out leaves nothing on the nodes, as soon as
+//     they can be told. The TTL is the backstop.
 //
 // # What it does not promise
 //
-//   - A paused process does not stop when its lock ends. Between the last look at the lock and the
-//     next write, the scheduler, a debugger or a suspended machine may take any amount of time. The
-//     process is told when it wakes; only the resource can reject its late write, by the fencing token.
-//   - A node that drops single keys is not recognised, whether it evicts them (such nodes are
-//     refused) or somebody deletes them.
+//   - A paused process does not stop when its lock ends. Between the last look at the lock and the next write, the
+//     scheduler, a debugger or a suspended machine may take any amount of time. The process is told when it wakes; only
+//     the resource can reject its late write, by the fencing token.
+//   - A node that drops single keys is not recognised, whether it evicts them (such nodes are refused) or somebody
+//     deletes them.
 //   - A node's clock that was set before this process first reached the node looks like any other.
 //   - When nodes forget, exclusion against clients of other libraries, which know no quarantine.
-//   - If a majority of the nodes forgets at once, no two clients hold the lock, but no client can
-//     get one until the quarantine is over.
+//   - If a majority of the nodes forgets at once, no two clients hold the lock, but no client can get one until the
+//     quarantine is over.
 //
 // # Which method
 //
@@ -67,10 +65,10 @@
 //   - Reentrant lock: with [Reentrant], a call under [Lock.Context] joins the lock.
 //   - A lock that moves to another process: [Lock.Detach], [Locker.Attach].
 //
-// Package redlocktest is for tests of code that uses locks, package redlocktrace for the steps of a
-// call, and the command redlock for shell scripts and cron jobs. The repository has what can go
-// wrong (docs/safety.md), how to run the servers (docs/operations.md), and how to move a service from
-// another library without a stop: as a redsync alternative (docs/from-redsync.md).
+// Package redlocktest is for tests of code that uses locks, package redlocktrace for the steps of a call, and the
+// command redlock for shell scripts and cron jobs. The repository has what can go wrong (docs/safety.md), how to run
+// the servers (docs/operations.md), and how to move a service from another library without a stop: as a redsync
+// alternative (docs/from-redsync.md).
 package redlock
 
 import (
@@ -90,12 +88,12 @@ import (
 	"github.com/quorumlock/redlock/internal/waitlist"
 )
 
-// A Locker acquires locks on one set of nodes. It may be used from any number of
-// goroutines. It has two goroutines and a connection for each node, another connection
-// while calls wait, and one goroutine for renewals, however many locks are held or waited for.
+// A Locker acquires locks on one set of nodes. It may be used from any number of goroutines. It has two goroutines and
+// a connection for each node, another connection while calls wait, and one goroutine for renewals, however many locks
+// are held or waited for.
 type Locker struct {
 	inForce     atomic.Pointer[settings]
-	parts       *replace.Parts // but for tests, the Host alone
+	parts       *replace.Parts // what tests have replaced; in programs only the Host is set
 	lanes       *set.Set
 	renewals    *renew.Scheduler
 	waiting     *waitlist.List
@@ -105,16 +103,15 @@ type Locker struct {
 
 	mu     sync.Mutex // protects closed: after it, active gets no more calls
 	closed bool
-	active sync.WaitGroup // calls that may still use the lanes
-	shut   shutOuts       // whether the nodes refuse this client
+	active sync.WaitGroup // calls under way (enter), for which Close waits
+	shut   shutOuts       // which nodes refuse this client, for how long
 }
 
 func (lk *Locker) settings() *settings { return lk.inForce.Load() }
 
 func (lk *Locker) now() time.Time { return lk.settings().Clock.Now() }
 
-// Format prints the nodes' addresses and what is asked of them, whatever the verb, and no user or
-// password.
+// Format prints the nodes' addresses, the quorum and the TTL, whatever the verb, and no user or password.
 func (lk *Locker) Format(f fmt.State, _ rune) {
 	if lk == nil || lk.lanes == nil {
 		io.WriteString(f, "<nil>")
@@ -128,17 +125,17 @@ func (lk *Locker) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "redlock.Locker(%d of %d nodes: %s; TTL %v)", view.Quorum, len(names), strings.Join(names, ", "), lk.settings().TTL)
 }
 
-// Close ends all waiting, sends what is left to be released, for at most twice
-// Options.NodeTimeout, and leaves no goroutine and no connection.
+// Close ends all waiting, sends what is left to be released, for at most twice Options.NodeTimeout, and leaves no
+// goroutine and no connection.
 //
-// Close does not release held locks, because it cannot know that their work has ended. Their
-// contexts end with ErrClosed, and no other client can have them until their TTL is over. So
-// call Close last: end the contexts of Do, wait until every Do has returned, and release what
-// Acquire has returned. The example does that when the process is told to end.
+// Close does not release held locks, because it cannot know that their work has ended. Their contexts end with
+// ErrClosed, and no other client can have them until their TTL is over. So call Close last: end the contexts of Do,
+// wait until every Do has returned, and release what Acquire has returned. The example does that when the process is
+// told to end.
 //
-// Close then waits for the hooks, for at most a second or Options.NodeTimeout, whichever is longer. If a hook
-// has not returned by then, the error names it and says how many events were not told; the hook's goroutine
-// ends with the hook. A second Close returns ErrClosed.
+// Close then waits for the hooks, for at most a second or Options.NodeTimeout, whichever is longer. If a hook has not
+// returned by then, the error names it and says how many events were not reported; the hook's goroutine ends with the
+// hook. A second Close returns ErrClosed.
 func (lk *Locker) Close() error {
 	if err := lk.made(); err != nil {
 		return err
@@ -153,7 +150,7 @@ func (lk *Locker) Close() error {
 	countClosed()
 	close(lk.closing)
 	lk.renewals.Close()
-	lk.active.Wait() // those who wait have been told; rounds are bounded by NodeTimeout, and may have something to give back
+	lk.active.Wait() // waiting calls return now; rounds are bounded by NodeTimeout, and may have something to give back
 	lk.waiting.Close()
 	lk.lanes.Close(lk.settings().NodeTimeout)
 	return lk.settings().callbacks.close(lk.tellingTime())
@@ -175,7 +172,8 @@ func (lk *Locker) nodeTimeout(ttl time.Duration) time.Duration {
 	return min(lk.settings().NodeTimeout, ttl/2)
 }
 
-// enter lets a call use the lanes until it leaves.
+// enter makes Close wait for the calling operation, until that calls leave. It returns ErrClosed if Close was called
+// before.
 func (lk *Locker) enter() error {
 	lk.mu.Lock()
 	defer lk.mu.Unlock()
@@ -197,8 +195,8 @@ func (lk *Locker) isClosing() bool {
 	}
 }
 
-// A scriptUntil says which names are to be acquired by the script: for each part of all keys, until
-// when. A name that is in a part with another one goes by the script as well, and that is all.
+// A scriptUntil has, for each of 512 parts of all keys, until when keys are acquired by the script alone (Unix time in
+// nanoseconds), and not by plain commands. It costs a key no more than that if another one of its part sets the time.
 type scriptUntil [512]atomic.Int64
 
 func (p *scriptUntil) of(key string) *atomic.Int64 { return &p[script.Hash(key)%uint32(len(p))] }
@@ -215,23 +213,23 @@ func (lk *Locker) notPlain(key string, now time.Time) {
 	lk.scriptUntil.of(key).Store(now.Add(lk.plainPause()).UnixNano())
 }
 
-// errNoLocker and errNoLock are the errors of methods of values that no function of this package has made. A
-// deferred Release of a lock that was not acquired is the usual case.
+// errNoLocker and errNoLock are the errors of methods of nil and zero values. The usual case is a deferred Release of a
+// lock that was not acquired.
 var (
 	errNoLocker = errors.New("redlock: the Locker is nil, or was not made by New or Connect")
 	errNoLock   = errors.New("redlock: the Lock is nil, or was not acquired: look at the error of the call that should have acquired it")
 )
 
-// manyLockers is how many Lockers may be open in a process before a Warning. A program has one for each set of
-// nodes, as a rule.
+// manyLockers is how many open Lockers in a process cause a Warning. A program has one for each set of nodes, as a
+// rule.
 const manyLockers = 100
 
 var (
 	openLockers atomic.Int64
-	toldLockers atomic.Bool // of too many of them, once in a process
+	toldLockers atomic.Bool // the Warning was given, which is once in a process
 )
 
-// countOpened counts a Locker, and warns if a program makes Lockers that it never closes. countClosed takes one off.
+// countOpened counts a new Locker, and warns if a program makes Lockers that it never closes.
 func countOpened(warn func(error)) {
 	if n := openLockers.Add(1); n >= manyLockers && toldLockers.CompareAndSwap(false, true) {
 		warn(fmt.Errorf("redlock: this process has %d open Lockers, each with its own connections and goroutines: make one Locker for the whole program, and not one for each request or lock; Close those that are no longer used", n))
@@ -240,7 +238,7 @@ func countOpened(warn func(error)) {
 
 func countClosed() { openLockers.Add(-1) }
 
-// begins tells the trace that an operation begins (callbacks.begins).
+// begins reports to the trace that an operation begins (callbacks.begins).
 func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
 	o := lk.settings()
 	return o.callbacks.begins(ctx, o.Clock, op, name, l)

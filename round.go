@@ -18,33 +18,33 @@ import (
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
-// A round puts one step of one lock to all nodes and ends the moment its ballot
-// is decided. Votes that come later still count for the lock (a late grant is
-// part of it, and see confirmLate), but not for the round.
+// A round puts one step (acquire, raise, extend, release) of one lock to all nodes, and ends the moment its ballot is
+// decided. Votes that come later still count for the lock (a late grant is part of it, and see confirmLate), but not
+// for the round.
 //
-// A round is used again once the last lane has answered for it; one that a hung
-// node has not answered stays with that node's lane.
+// A round is used again once all nodes have answered. A round that a hung node has not answered stays with that node's
+// lane (the client's queue and connection for the node) until then.
 type round struct {
 	locker *Locker
 	lock   *Lock
-	trace  *opTrace // the operation of which it is a step; nil: none that a hook wants to know of
+	trace  *opTrace // the operation of which it is a step; nil: not traced
 	op     wire.Op
-	number int32  // of the lock's extensions, 1 and up
-	caller string // what the host knows the goroutine by that waits
+	number int32  // of the lock's extensions, from 1 on
+	caller string // names the waiting goroutine to a simulator (sim.Host)
 	sent   time.Time
 	view   *set.View      // the nodes that are asked, and how many must say yes
-	reqs   []lane.Request // by the place of the node in the view
+	reqs   []lane.Request // in the order of the nodes in the view
 	done   chan struct{}  // gets one value when the ballot is decided, if then is nil
 	timer  *time.Timer
 	refs   atomic.Int32 // votes still to come, and one for the owner
 
-	mu      sync.Mutex // protects what follows, and the reply of each request that is told
+	mu      sync.Mutex // protects what follows, and the replies of the requests that replied has
 	ballot  ballot
 	verdict verdict
 	closed  bool   // the owner has stopped waiting: nothing is decided any more
-	all     bool   // it is a release, and not decided before all nodes have answered
-	tries   bool   // the call goes on if nobody is seen to have a quorum (contend)
-	replied []bool // likewise: it has voted
+	all     bool   // of a release: it is not decided before all nodes have answered
+	tries   bool   // of a TryAcquire, which goes on if no client is seen to have a quorum (contend)
+	replied []bool // in the same order: the node has answered
 	then    func(*round)
 }
 
@@ -64,11 +64,10 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	return r
 }
 
-// start sends the requests, all of them before it returns, so that nothing which
-// the caller does next can overtake any of them. A round that is lost on the way
-// (too many nodes are known to be down) bothers no further node, unless somebody
-// waits, for whom they are to keep a place. A release goes to all nodes, whatever
-// comes of it: each may have the token.
+// start sends the requests, all of them before it returns, so that nothing which the caller does next can overtake any
+// of them. Once a round is lost because too many nodes are known to be down, start asks no further node, unless a
+// waiter wants its place in their queues. A release goes to all nodes in any case: each may have the token. sent is
+// now; deadline is when the answers are no longer wanted, zero: never.
 func (r *round) start(sent, deadline time.Time) {
 	r.sent = sent
 	native := r.native(sent)
@@ -87,8 +86,8 @@ func (r *round) start(sent, deadline time.Time) {
 	}
 }
 
-// native reports whether the requests need no script where the server can do without one. A lock for
-// which other clients may wait is released by the script, which calls the next of them.
+// native reports whether a server that can do without a script may do so. A lock for which other clients may wait is
+// released by the script, which calls the next of them.
 func (r *round) native(now time.Time) bool {
 	l := r.lock
 	switch r.op {
@@ -106,8 +105,8 @@ func (r *round) decided() verdict {
 	return r.verdict
 }
 
-// voids reports whether a node has answered that the lock is held, or that what it did is no vote: to
-// the script it says more, and may give one.
+// voids reports whether a node has answered that the lock is held, or that its answer is no vote. The script gets
+// better answers from such nodes, and perhaps a vote.
 func (r *round) voids() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,14 +118,14 @@ func (r *round) voids() bool {
 	return false
 }
 
-// votesNow reports whether a node has a vote by now that had none when it answered, since it did not keep the description
+// votesNow reports whether a node has a vote now that had none when it answered, since it did not keep the description
 // of the set.
 func (r *round) votesNow() bool {
 	var untold []vote.UntoldError
 	r.mu.Lock()
 	for i := range r.reqs {
 		if !r.replied[i] {
-			continue // its lane may write the reply at this moment
+			continue // its lane may be writing the reply
 		}
 		if why, is := r.reqs[i].Reply.Err.(vote.UntoldError); is {
 			untold = append(untold, why)
@@ -136,8 +135,7 @@ func (r *round) votesNow() bool {
 	return slices.ContainsFunc(untold, vote.UntoldError.Votes)
 }
 
-// released reports whether a quorum of nodes has answered a release, and a quorum may have had the
-// token until then.
+// released reports whether a quorum of nodes has answered a release, and a quorum may have had the token until then.
 func (r *round) released() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,8 +143,8 @@ func (r *round) released() bool {
 	return b.yes+b.no >= b.need && !b.refused()
 }
 
-// Deliver takes one node's answer. The round goes by its view, in which each lane has one place: an answer that is late
-// is that of the node which was asked, and of no other, also if the node is no member any more.
+// Deliver takes the answer of one node, n, on the goroutine of its lane. In the round's view each lane has one place,
+// so a late answer counts for the node that was asked and for no other, also if the node is no member any more.
 func (r *round) Deliver(n *lane.Lane, q *lane.Request) {
 	v := r.lock.react(r, n, q)
 	r.mu.Lock()
@@ -173,23 +171,22 @@ func (r *round) Deliver(n *lane.Lane, q *lane.Request) {
 		case r.then != nil:
 			then = r.then
 		default:
-			r.done <- struct{}{} // under the mutex: a closed round leaves none behind
+			r.done <- struct{}{} // under the mutex, so that close finds it, and a round that is used again has none
 		}
 	}
 	r.mu.Unlock()
 	if confirms {
 		r.lock.confirmLate(r)
 	}
-	r.trace.answer(r, n, &q.Reply, late) // after the word to the owner, who need not wait for a hook
+	r.trace.answer(r, n, &q.Reply, late) // after the owner was woken, who need not wait for a hook
 	if then != nil {
 		then(r)
 	}
 	r.drop()
 }
 
-// ahead reports whether a node's number was far ahead of the time, and there are nodes that have not
-// answered yet: whether a majority is ahead, and the next attempt goes along with it, depends on what
-// they say (see concede). Under the mutex.
+// ahead reports whether a node's number was far ahead of the time, and other nodes have not answered yet. Their answers
+// show whether a majority is ahead, so that the next attempt goes along with it (concede). The caller holds r.mu.
 func (r *round) ahead() bool {
 	if r.ballot.open() == 0 {
 		return false
@@ -205,34 +202,33 @@ func (r *round) ahead() bool {
 	return false
 }
 
-// unproven reports whether one more answer may show that another client has a quorum. Of four nodes, two refusals
-// end a round, and say less than three: a call that tries would go on. Under the mutex.
+// unproven reports whether open votes may still show that another client has a quorum. Two refusals of four nodes end a
+// round, but show less than three: after two, a TryAcquire would go on. The caller holds r.mu.
 func (r *round) unproven() bool {
 	b := &r.ballot
 	return r.tries && b.no > 0 && b.no < b.need && b.no+b.open() >= b.need
 }
 
-// confirmLate is called with a yes that came after the owner of r had stopped waiting. If a quorum
-// has said yes to r by now, the lock is valid as if they all had said so in time: a network that is
-// slow for a moment, now to one node and now to another, takes no lock away.
+// confirmLate is called with a yes that came after the owner of r had stopped waiting. If a quorum has said yes to r by
+// then, the lock is valid as if they all had said so in time: a network that is slow for a moment, now to one node and
+// now to another, takes no lock away.
 //
-// A yes is about when the node carried out the request, and not about when we hear of it. Let the
-// extension be sent at t. The node carried it out at some e >= t, had the token until e, and set its
-// TTL: so from e on it keeps the token, and all others out, until e + TTL >= t + TTL. Whether its
-// answer takes longer than a NodeTimeout changes nothing on the node. Counted is from t, as ever,
-// and never from the answer, which comes after e.
+// A yes is about when the node carried out the request, and not about when the client receives the answer. Let the
+// extension be sent at t. The node carried it out at some e >= t, had the token until e, and set its TTL: so from e on
+// it keeps the token, and all others out, until e + TTL >= t + TTL. Whether its answer takes longer than a NodeTimeout
+// changes nothing on the node. Validity counts from t, as always, and never from the answer, which comes after e.
 //
 // Three things may have changed since:
 //
-//   - The lock has ended, or its validity is over. Its token was given back, or the holder has been
-//     told, or is about to be. Nothing brings it back.
+//   - The lock has ended, or its validity is over. Its token was given back, or the holder has been told of the end, or
+//     is about to be. Nothing brings it back.
 //   - A later extension was confirmed. It reaches further than r, and r changes nothing.
-//   - A node that said yes to r has denied a later extension: it has forgotten the token, or another
-//     client has it there. Its yes is history then, and does not count (mark.denied). A lane never has
-//     two extensions of one key under way, so a node's answers come in the order in which it gave them,
-//     and its no to the later extension is what is true now. A no that is still under way, or that
-//     nobody has asked for yet, changes as little as one that comes after a quorum has answered in
-//     time: what keeps other clients out meanwhile is the quarantine of a node that has forgotten.
+//   - A node that said yes to r has denied a later extension: it has forgotten the token, or another client has it
+//     there. Its yes is out of date then, and does not count (tokenAt.denied). A lane never has two extensions of one
+//     key under way, so a node's answers come in the order in which it gave them, and its no to the later extension is
+//     what is true now. A no that is still under way, or that no request has asked for yet, changes as little as one
+//     that comes after a quorum has answered in time: what keeps other clients out meanwhile is the quarantine of a
+//     node that has forgotten.
 func (l *Lock) confirmLate(r *round) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,9 +241,9 @@ func (l *Lock) confirmLate(r *round) {
 	}
 }
 
-// confirmed reports whether a quorum of nodes has said yes to an extension by now, in time or late,
-// without those that have denied a later one, or may have: the mark of a lane that has ended may be gone. Under the
-// mutex of the lock.
+// confirmed reports whether a quorum of nodes has said yes to the extension r, in time or late. It does not count a
+// node that has denied a later extension; nor one whose lane has ended, since the record of such a denial may be gone.
+// The caller holds the lock's mutex.
 func (r *round) confirmed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -260,11 +256,13 @@ func (r *round) confirmed() bool {
 	return yes >= r.ballot.need
 }
 
-// wait returns when the round is decided, the time is up, or ctx has ended.
+// wait returns when the round is decided, ctx has ended, or limit is over. A TryAcquire without a place in queues waits
+// for half of limit if the round is lost by then: a node that hangs must leave time for what follows from the other
+// answers.
 func (r *round) wait(ctx context.Context, limit time.Duration) {
 	first := limit
 	early := r.tries && r.lock.waiter == nil
-	if early { // a node that hangs must leave the call some time to go by what the others have said
+	if early {
 		first = limit / 2
 	}
 	if r.timer == nil {
@@ -290,9 +288,9 @@ func (r *round) wait(ctx context.Context, limit time.Duration) {
 	r.close()
 }
 
-// lost reports whether the round cannot be won any more, or another one may be won sooner: some answers were void, and
-// the script gets better ones; or a node votes now that did not keep the description of the set when it answered. The round
-// waits for more answers all the same.
+// lost reports whether r cannot be won any more, or another round may be won sooner: some answers to plain commands are
+// no votes, and the script gets better ones; or a node votes now that did not keep the set's description when it
+// answered.
 func (r *round) lost() bool {
 	r.locker.parts.Host.Woke(sim.Caller, r.caller, -1-int(r.op))
 	if r.lock.claim.Plain && r.voids() || r.votesNow() {
@@ -309,7 +307,7 @@ func (r *round) close() {
 	defer r.mu.Unlock()
 	r.closed = true
 	select {
-	case <-r.done: // decided while wait gave up
+	case <-r.done: // decided after wait had given up
 	default:
 	}
 }
@@ -325,7 +323,7 @@ func (r *round) drop() {
 	}
 }
 
-// tooLate makes the error of a round that was won when the lock's life was over.
+// tooLate makes the error of a round that was won when the lock's validity was over already.
 func (r *round) tooLate(now time.Time) *QuorumError {
 	ttl := r.lock.claim.TTL
 	late := r.explain(now, fmt.Errorf("the votes took %v, and the lock lives for %v", elapsed(r.sent, now), ttl-r.locker.settings().drift(ttl)))
@@ -333,21 +331,20 @@ func (r *round) tooLate(now time.Time) *QuorumError {
 	return late
 }
 
-// poisoned makes the error of a round that was won with a number so far ahead of the time.
+// poisoned makes the error of a round that was won with a number too far ahead of the nodes' clocks, by this duration.
 func (r *round) poisoned(now time.Time, ahead time.Duration) *QuorumError {
 	e := r.explain(now, vote.PoisonError(ahead))
 	e.Kind = ErrNoQuorum
 	return e
 }
 
-// explain makes the error of a closed round that was not won, or came to nothing
-// for another cause. Nodes that have not answered by now count as silent, unless
-// the round was decided without them.
+// explain makes the error of a closed round that was not won, or came to nothing for another reason, the cause. A node
+// that has not answered counts as OutcomeTimeout, unless the round was decided without it.
 func (r *round) explain(now time.Time, cause error) *QuorumError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	step := r.op
-	if step == wire.Raise { // the second half of it
+	if step == wire.Raise { // it is part of acquiring
 		step = wire.Acquire
 	}
 	e := &QuorumError{Op: step.String(), Name: r.lock.name, N: r.ballot.n, Need: r.ballot.need, Cause: cause, token: r.lock.claim.Token}
@@ -368,7 +365,7 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	}
 	e.Granted, e.Held, e.Failed = b.yes, b.no, b.none
 	switch {
-	case r.op == wire.Acquire && !b.unreachable() && b.no > 0: // without a no, late votes only
+	case r.op == wire.Acquire && !b.unreachable() && b.no > 0: // without a no, some votes came too late
 		e.Kind = ErrHeld
 	case step != wire.Acquire && b.refused():
 		e.Kind = ErrLost
@@ -378,8 +375,8 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	return e
 }
 
-// react does what a node's answer asks for, whatever comes of the round, and says what it means for
-// the round.
+// react does what a node's answer asks for, whatever the result of the round, and returns what the answer means for the
+// round.
 func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) say {
 	a := &q.Reply
 	if r.op == wire.Acquire && l.shut != nil {
@@ -387,18 +384,19 @@ func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) say {
 	}
 	switch {
 	case a.Err == wire.ErrOvertaken:
-		// Is it by much? A node whose clock was far ahead once has no vote, and that is told (poisoned).
+		// Its number was too small on this node. A look at the node shows whether the node's number is far ahead, from a time
+		// when its clock was: then it has no vote, and a Warning says so (poisoned).
 		n.Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.ReadOnly(), To: lane.Nobody{}}, r.sent)
 	case a.Status == wire.Void && (a.Time == 0 || a.Time > q.Latest):
 		l.dropLate(n)
 	case r.op == wire.Acquire && l.waiter != nil:
-		l.releaseLateGrant(n) // first: OnReply may take back the place for which it gives back
+		l.releaseLateGrant(n) // before OnReply, which may take back the place in the queue for which this gives back the grant
 		l.waiter.OnReply(n, &l.claim, a.Status)
 	case r.op == wire.Extend && a.Status == wire.Expired:
 		l.refill(n)
 	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(n, r.view.Description):
 		a.Status = wire.Refilled
-		l.landed(n) // if the answer to the filling got lost
+		l.landed(n) // the answer to the refill may have been lost
 	}
 	v := classify(r.op, a.Status)
 	if r.op == wire.Extend && v == voteNo && a.Status != wire.Refilled {
@@ -424,22 +422,20 @@ func classify(op wire.Op, s wire.Status) say {
 	return voteNone
 }
 
-// counts reports whether an extension that a node confirms is a vote. A node
-// that was filled up anew only says that the token is there now; whether it was
-// there all the time since the last extension, and not a rival's in between, it
-// cannot say. It can again from the second extension on that begins when the token is
-// known to be there (landed), if the first has shown that no rival can have had a quorum: so many other nodes
-// confirmed it that those which did not are no quorum. They have had the token all along, and the filled node
-// has kept it since.
+// counts reports whether an extension that the node n confirms is a vote. by is the description of the set by which the
+// extension was made. A node that lost the token and got it again (refill) only says that the token is there now. It
+// cannot say whether the token was there all the time since the last extension, and not a rival's in between. It can
+// again from the second extension on that begins when the token is known to be there (landed), if the first has shown
+// that no rival can have had a quorum: so many other nodes confirmed the first that those which did not are no quorum.
+// These others have had the token all along, and the refilled node has kept it since.
 //
-// A quorum of other votes is enough, and where its size is no more than a majority of an odd number, it takes one. Of
-// four nodes it takes two. So a lock that two of three nodes have stays when a fourth one becomes a member: two
-// extensions are not confirmed, and the third one is. What was shown by the members of one description says
-// nothing by that of the next, of which fewer may be a quorum; what a quorum has confirmed does.
+// A quorum of other votes is always enough. Where a quorum is a majority of an odd number of nodes, it takes a quorum;
+// of four nodes it takes two. So a lock that two of three nodes have stays when a fourth node becomes a member: two
+// extensions are not confirmed, and the third one is. What an unconfirmed extension has shown under one description of
+// the set shows nothing under the next, where fewer nodes may be a quorum; what a quorum has confirmed does.
 //
-// A node that had no vote when it granted the lock is no such case: what it may have
-// forgotten had been granted before, and an acquisition that is older than a lock
-// can live gives none (VOUCHES in docs/model).
+// A node that had no vote when it granted the lock is no such case: what it may have forgotten had been granted before,
+// and an acquisition that takes longer than a lock can live gives no lock (VOUCHES in docs/model).
 func (l *Lock) counts(n *lane.Lane, by *wire.Description) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -450,20 +446,19 @@ func (l *Lock) counts(n *lane.Lane, by *wire.Description) bool {
 	return l.counted(n, last)
 }
 
-// counted reports whether a node's confirmation of an extension is a vote (counts). It is, unless the node was given the token
-// anew and no extension since then has ruled out a rival. last is the number of the latest extension that has ruled one out.
-// Under the lock's mutex.
+// counted is counts for a caller that holds l.mu. last is the number of the latest extension that has ruled out a
+// rival. A node counts if it was never refilled, or before that extension.
 func (l *Lock) counted(n *lane.Lane, last int32) bool {
 	filled := l.recorded(n).filled
 	return filled == 0 || filled < last
 }
 
-// refill gives a node the token that has lost it, or never had it. The more nodes
-// have it, the more of them may fail; but see counts. The mark is set before the
-// node is asked: a reply that gets lost must not make it a vote.
+// refill gives the token to a node that has lost it, or never had it. The more nodes have it, the more of them may
+// fail; but see counts. The record says filling before the node is asked, so that the node does not count if its reply
+// gets lost.
 //
-// Under the mutex, so that no release can come between the look at endErr and the
-// request: in the lane the release comes later.
+// refill submits the request while it holds l.mu, so that no release can come between the look at endErr and the
+// request: requests to one node stay in order, so the release comes later.
 func (l *Lock) refill(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -473,10 +468,10 @@ func (l *Lock) refill(n *lane.Lane) {
 	l.record(n).filled = filling
 	now := l.locker.now()
 	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.settings().NodeTimeout), To: refilling{l}, Ticket: lane.Ours, By: l.locker.lanes.View().Description}
-	n.Submit(q, now) // an answer at once is none of a node, and asks for nothing
+	n.Submit(q, now) // an answer at once is the lane's own, and asks for nothing
 }
 
-// A refilling is the answer to a request that filled up a node.
+// A refilling receives the answer to the request of refill.
 type refilling struct{ *Lock }
 
 func (f refilling) Deliver(n *lane.Lane, q *lane.Request) {
@@ -486,18 +481,18 @@ func (f refilling) Deliver(n *lane.Lane, q *lane.Request) {
 	f.releaseLateGrant(n)
 }
 
-// filling is the mark of a node that was asked to take the token again, until the token is known to be
-// there. Of a handle that was attached, for good.
+// filling is tokenAt.filled of a node that was asked to take the token again, until the token is known to be there. Of
+// a handle that was attached, it stays for good.
 const filling = math.MaxInt32
 
-// landed records that the token is at a node again. The node counts after an extension that begins later
-// was confirmed by enough others.
+// landed records that the token is at a node again. The node counts after an extension that begins later was confirmed
+// by enough others.
 //
-// The time of the request would not do, since the token may arrive a NodeTimeout later. Three nodes, of which node 0 has
-// lost the token. It is asked to take it again, and the next extension is confirmed by 1 and 2. A rival is granted node 0,
-// where the token has not arrived, and its request to node 1 is slow. Node 0 loses its data and so the rival, the token
-// arrives, and the next extension is confirmed by 0 and 2. Node 1, which was not reached, drops the token at its TTL, and
-// the rival is granted it: there are two holders.
+// The time of the refill's request would not do, since the token may arrive a NodeTimeout later. Three nodes, of which
+// node 0 has lost the token. It is asked to take it again, and the next extension is confirmed by 1 and 2. A rival is
+// granted node 0, where the token has not arrived, and its request to node 1 is slow. Node 0 loses its data and so the
+// rival's token, the holder's token arrives, and the next extension is confirmed by 0 and 2. Node 1, which was not
+// reached, drops the token at its TTL, and the rival is granted it: there are two holders.
 func (l *Lock) landed(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -506,22 +501,22 @@ func (l *Lock) landed(n *lane.Lane) {
 	}
 }
 
-// releaseLateGrant releases the lock at a node that has granted it, if the lock has ended by now: the release that ended it may
-// have passed the node over, since the request had not been sent. A detached lock is left alone.
+// releaseLateGrant releases the lock at a node that has granted it, if the lock has ended already: the release that
+// ended it may have left out the node, to which no request had been sent. It leaves a detached lock alone.
 func (l *Lock) releaseLateGrant(n *lane.Lane) {
 	if l.over() {
 		l.giveBack(n, l.locker.now())
 	}
 }
 
-// dropLate gives back a key that a node set when the time was up, or may have (wire.ErrLateKey). The lock may have been
-// won by others, and be extended. An extension that is under way to the node before the release still finds the key: it
-// would count, and the key would be gone, so that another client could have the lock with this node. So the node is
-// marked, like one that is filled up: such an extension has begun before. One that begins later is not sent as long as
-// the node owes the release (Lane.admit).
+// dropLate gives back a key that a node set after the request's deadline, or may have (wire.ErrLateKey). Other nodes
+// may have granted the lock, and it may be extended. An extension that is under way to the node, ahead of the release,
+// still finds the key. If that counted, the key would be gone afterwards, and another client could have the lock with
+// this node. So the node does not count in extensions that have begun before, like a node that is refilled. A later one
+// is not sent as long as the node owes the release (Lane.admit).
 //
-// A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, the mark is in the
-// handle, and the node has no vote there. (late.pml in docs/model has these rules.)
+// A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, the handle lists the
+// node, which has no vote there. (late.pml in docs/model has these rules.)
 func (l *Lock) dropLate(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -531,13 +526,13 @@ func (l *Lock) dropLate(n *lane.Lane) {
 	}
 }
 
-// giveBack releases the lock at one node. Nobody waits for the answer.
+// giveBack releases the lock at one node, and does not wait for the answer.
 func (l *Lock) giveBack(n *lane.Lane, now time.Time) {
 	n.Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, now)
 }
 
-// answer tells what a node said in a round of the operation. It comes from the node's
-// lane: after the end, perhaps, and at the same time as others.
+// answer reports to the trace what a node said in a round. The node's lane calls it, perhaps after the operation's end,
+// and at the same time as other lanes. late: the round was over before.
 func (t *opTrace) answer(r *round, n *lane.Lane, a *wire.Reply, late bool) {
 	if t == nil || t.trace.Node == nil {
 		return

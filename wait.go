@@ -15,20 +15,21 @@ func (a *acquisition) want() *waitlist.Want {
 	return &waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began}
 }
 
-// unspoken makes the error of a call that has waited behind another one of this Locker's.
+// unspoken makes the error of a call that has ended, for this cause, while it waited behind another call of its Locker:
+// that of the other's last attempt, under this call's name.
 func (c *call) unspoken(w *waitlist.Waiter, cause error) *QuorumError {
 	view := c.lk.lanes.View()
 	e := QuorumError{Op: wire.Acquire.String(), N: len(view.Lanes), Need: view.Quorum, Kind: ErrHeld}
 	if last, ok := c.lk.waiting.Last(w).(*QuorumError); ok {
 		e = *last
-	} else if !c.lk.lanes.Agreed() { // the call before waits for the nodes to tell the set
+	} else if !c.lk.lanes.Agreed() { // the call before it waits for the description of the set
 		e = *c.unasked(context.Background(), c.began)
 	}
 	e.Name, e.Cause = c.name, cause
 	return &e
 }
 
-// stops is why a call that waits is to return; nil: it may go on.
+// stops returns why a call that waits must return: ctx's error, or ErrClosed; nil: it may go on.
 func (lk *Locker) stops(ctx context.Context) error {
 	switch err := ended(ctx); {
 	case err != nil:
@@ -39,7 +40,7 @@ func (lk *Locker) stops(ctx context.Context) error {
 	return nil
 }
 
-// contested reports whether an attempt failed where nobody was seen to have a quorum of nodes.
+// contested reports whether an attempt failed with err, and no client was seen to have a quorum of nodes.
 func contested(err error) bool {
 	why := quorumError(err)
 	if why == nil {
@@ -49,40 +50,40 @@ func contested(err error) bool {
 	return r.Contested()
 }
 
-// contend settles a split vote for a call that tries once. Several clients have asked in the same instant, and each
-// has some of the nodes. If all of them gave up, the lock would be free and nobody would have it; if all of them
-// asked again, the votes would be split again, since a client gets the node that is near to it.
+// contend settles a split vote for a TryAcquire. Several clients have asked in the same instant, and each has some of
+// the nodes. If all of them gave up, the lock would be free and nobody would have it; if all of them asked again, the
+// votes would be split again, since a client gets the node that is near to it.
 //
-// So they go by the order of the waiters (package waitlist). The first attempt enters the queues of the nodes that
-// refuse it, and gives back what it was granted for a place in the queue. When all have done so, the one that came
-// first is the first at all nodes, and gets the lock with its second attempt.
+// So they go by the order of the waiters (package waitlist). Such a client, a contender, enters with its attempt the
+// queues of the nodes that refuse it, and gives back what it was granted for a place in the queue. When all have done
+// so, the one that came first is the first at all nodes, and gets the lock with its second attempt.
 //
-// A contender gives up when it sees one that came before it, and each says when it came in its token and in the
-// queues. The first one sees none, so one is left. It must not be seen to win before the others give up: if it
-// released the lock soon, the next one would get it, and a job would run twice. A contender also gives up when a
-// client is seen to have a quorum of nodes; or, from the middle of its time on, to have the same nodes in two attempts
-// (Unchanged): that one has the lock, but some of its nodes are down. Before that it may be a client that is further
-// away, and whose first attempt is not over.
+// A contender gives up when it sees one that came before it: each says when it came in its token and in the queues. The
+// first one sees none, so one is left. It must not be seen to win before the others give up: if it released the lock
+// soon, the next one would get it, and a job would run twice. A contender also gives up when it sees a client with a
+// quorum of nodes; or, from the middle of its time on, a client with the same nodes in two attempts (Unchanged): that
+// one has the lock, but some of its nodes are down. Before the middle it may be a client that is further away, and
+// whose first attempt is not over.
 //
-// A client that was seen with a quorum may have no lock all the same (seenWithQuorum). Those that have seen it have given
-// up, and their places in the queues go, but perhaps later than it asks again. So it does not give up for one that
-// came before it: if that one has not given up, it wins, and is seen with a quorum.
+// A client that was seen with a quorum may have no lock all the same (seenWithQuorum). Contenders that have seen it
+// have given up, but their places in the queues may go later than it asks again. So it does not give up for a contender
+// that came before it: if that one has not given up, it wins, and is seen with a quorum.
 //
 // A contender that gives up leaves the queues. It listens to no messages, since a subscription takes longer to begin
 // than all of this. If its process dies, its places end with a NodeTimeout.
 //
-// Several clients may also hold the lock together, and each node names one of them: readers, or holders of locks below a
-// folder. A place in the queues would keep other readers out. So where the tokens at a quorum of nodes say that their
-// attempts began before this call did, it asks once more without a place, and gives up if the tokens are still there.
-// They may be those of first attempts, of clients that are further away: then these clients settle it. Of all that try,
-// the one that began first by its own clock never gives up for this. And nobody has given up for a client that is in
-// no queue, and was not seen with a quorum.
+// Several clients may also hold the lock together, and each node names one of them: readers, or holders of locks below
+// a folder. A place in the queues would keep other readers out. So where the tokens at a quorum of nodes say that their
+// attempts began before this call did, the call asks once more without a place, and gives up if the tokens are still
+// there. They may be those of first attempts, of clients that are further away: then these clients settle it. Of all
+// that try, the one that began first by its own clock never gives up for this reason. And nobody has given up for a
+// client that is in no queue, and was not seen with a quorum.
 //
-// Seen says that the client may have been seen with a quorum before.
+// err is that of the first attempts. seen says that other clients may have seen this one with a quorum before.
 func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	last := quorumError(err)
 	before := last.refusal()
-	var w *waitlist.Waiter // none until the time is known: it is from the second attempt on
+	var w *waitlist.Waiter // nil until the nodes' time is known, which it is from the second attempt on
 	var me *wire.Contender
 	defer func() {
 		if w != nil {
@@ -115,7 +116,7 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 		case c.ctx.Err() != nil:
 			last.Cause = ended(c.ctx)
 			return nil, last
-		case left(c.until, c.lk.now()) <= 0: // it was cut short, and knows less than the one before
+		case left(c.until, c.lk.now()) <= 0: // the attempt was cut short, and shows less than the one before
 			return nil, last
 		case c.concede(err):
 			continue
@@ -140,7 +141,7 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	}
 }
 
-// entered is the waiter of a contender. Its places in the queues end with a NodeTimeout.
+// entered makes the waiter of a contender. Its places in the queues end after a NodeTimeout.
 func (c *call) entered(as *wire.Contender) *waitlist.Waiter {
 	return c.lk.waiting.Enter(&waitlist.Want{
 		Queue: "\x00" + as.Waiter(), Key: c.key, Keys: c.keys, Modes: c.modes, TTL: c.ttl, Slots: c.most(),
@@ -148,8 +149,9 @@ func (c *call) entered(as *wire.Contender) *waitlist.Waiter {
 	})
 }
 
-// seenWithQuorum reports whether other clients may have seen this one with a quorum of nodes in an attempt that has
-// failed: its token was on as many, but the fence could not be stored, or what plain commands did was no vote.
+// seenWithQuorum reports whether other clients may have seen this one with a quorum of nodes in an attempt that failed
+// with err: a quorum may have had its token, but the fence could not be stored, or the answers to plain commands were
+// no votes.
 func seenWithQuorum(err error) bool {
 	why := quorumError(err)
 	switch {
@@ -167,7 +169,8 @@ func seenWithQuorum(err error) bool {
 	return may >= why.Need
 }
 
-// sleepFor returns after d, or when a call is to return, with the reason for that.
+// sleepFor returns nil after d, or why the call must return if that comes first (stops). key names the pause to a
+// simulator.
 func (lk *Locker) sleepFor(ctx context.Context, key string, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
