@@ -15,9 +15,9 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// The calls of an Acquire, from the caller to the nodes: wait queues the call behind others of this process, attempts
-// repeats until the lock is there, attempt repeats if the set of nodes is changed meanwhile, and round asks all nodes
-// once, with a new token. TryAcquire has try in the place of wait and attempts.
+// From an Acquire to the nodes: wait queues the call behind others of this process, attempts repeats until the lock is
+// there, attempt repeats if the set of nodes is changed, and round asks all nodes once. TryAcquire has try instead of
+// wait.
 
 // TryAcquire acquires the lock if no other client has it. It returns after Options.NodeTimeout at the latest (after
 // TTL/2, if that is shorter), or when ctx ends. The first call on new nodes first stores a description of their set
@@ -39,8 +39,8 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	return c.ends(c.try())
 }
 
-// Acquire waits until it has the lock or ctx ends; nothing else bounds it. It does not renew the lock: see [AutoRenew]
-// and [Locker.Do].
+// Acquire waits until it has the lock or ctx ends; nothing else bounds it. It does not renew the lock: see [AutoRenew],
+// [Locker.Do].
 //
 // Waiters are served first come, first served, in this process and among all processes that use this library. A release
 // notifies the first waiter, which has the lock about two round trips later. Without a notification (the holder died,
@@ -87,10 +87,9 @@ type call struct {
 	*acquisition
 }
 
-// call checks name and options, and makes a call of them. It goes by the settings of the set as far as they are known,
-// or else by the program's own; if the set's are others, the call starts over later (errAgain). The call's rank among
-// the waiters is that of this moment in any case. A nil call means that there is nothing to ask for: the call is
-// invalid (the error), or it joins the lock of its context (the Lock).
+// call checks name and options, by the settings of the set as far as they are known, else by the program's own; if the
+// set's are others, the call starts over later (errAgain), with its rank among the waiters of now. No call is returned
+// if there is nothing to ask for: the call is invalid (the error), or joins the lock of its context (the Lock).
 func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption) (*call, *Lock, error) {
 	if err := lk.made(); err != nil {
 		return nil, nil, err
@@ -120,8 +119,7 @@ func (c *call) ends(l *Lock, err error) (*Lock, error) {
 	return l, err
 }
 
-// wait puts the call into the local queue, in which the calls of this Locker for the same lock stand. The first of them
-// asks the nodes. wait starts over with new keys after errAgain.
+// wait puts the call into the local queue of this Locker's calls for the same lock. The first of them asks the nodes.
 func (c *call) wait() (*Lock, error) {
 	if err := c.lk.enter(); err != nil {
 		return nil, err
@@ -164,8 +162,8 @@ func (c *call) inTurn(w *waitlist.Waiter) (*Lock, error) {
 	return l, err
 }
 
-// manyCalls is how many attempts in a row may fail that messages of nodes have led to. After that the next message does
-// not end a pause at once. As a rule the first message leads to the lock; but anybody may publish one.
+// manyCalls is how many attempts in a row that messages of nodes have led to may fail. Then the next message does not
+// end a pause at once. As a rule the first message leads to the lock; but anybody may publish one.
 const manyCalls = 8
 
 // attempts makes attempts until one gets the lock, or another one would have no point.
@@ -187,8 +185,8 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 		}
 		l, err := c.attempt(slot, queues)
 		if err != nil && c.ctx.Err() != nil && last != nil {
-			// A round that was cut short knows less than the one before: nodes that
-			// had no time to answer are not why the call was waiting.
+			// A round that was cut short knows less than the one before: nodes that had no time to answer are not why the call
+			// was waiting.
 			last.Cause = ended(c.ctx)
 			return nil, last
 		}
@@ -231,9 +229,8 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 }
 
 // rest waits between two attempts, until messages of nodes say that the next one may succeed, or the pause p is over.
-// sent is when the last attempt began. vain is how many attempts in a row have failed that messages led to; rest
-// returns that number for the next attempt, 0 if no message came. stopped means that ctx has ended or the Locker is
-// being closed.
+// sent is when the last attempt began. vain counts the failed attempts in a row that messages led to; next is that
+// number for the next attempt, 0 if no message came. stopped: ctx has ended or the Locker is being closed.
 func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent time.Time, vain int) (next int, stopped bool) {
 	c.trace.wait(why)
 	if vain >= manyCalls {
@@ -306,13 +303,13 @@ func (c *call) tryOnce() (*Lock, error) {
 }
 
 // plain makes an attempt by plain commands (SET NX PX and ZADD), which cost a node half of what the script costs. It is
-// for one exclusive key, in a set without a separator, that no other client is known to want at the moment. The error
-// is errNeedsScript if the attempt cannot be made, or the nodes' answers are no votes (wire.PlainAnswer). The next
-// attempt is by the script, which names the holder and puts a waiter into the queues.
+// for one exclusive key, in a set without a separator, that no other client is known to want. The error is
+// errNeedsScript if the attempt cannot be made, or the nodes' answers are no votes (wire.PlainAnswer): the next attempt
+// is by the script, which names the holder and puts a waiter into the queues.
 //
-// Where a plain attempt has failed, another one soon would fail, too, and two attempts cost more than one. So a Locker
-// makes at most one that fails for each name and plainPause. A plain attempt may keep the lock from the first waiter of
-// a queue for a round trip.
+// Two attempts cost more than one, and after a failed plain attempt another one soon would fail, too. So a Locker makes
+// at most one that fails for each name and plainPause. It may keep the lock from the first waiter of a queue for a
+// round trip.
 func (c *call) plain() (*Lock, error) {
 	if c.modes != string(wire.ModeX) || c.separator != "" {
 		return nil, errNeedsScript
@@ -347,8 +344,7 @@ func (c *call) plain() (*Lock, error) {
 var errNeedsScript = errors.New("not by plain commands")
 
 // attempt asks the nodes for the lock by the script, and again if the set's description was changed meanwhile. slot is
-// the slot of a semaphore to ask for; 0: any. w is the waiter that enters the queues of the nodes that refuse; nil:
-// none.
+// the slot to ask for; 0: any. w is the waiter that enters the queues of nodes that refuse; nil: none.
 func (c *call) attempt(slot int64, w *waitlist.Waiter) (*Lock, error) {
 	for {
 		if err := c.settled(); err != nil {
@@ -444,8 +440,7 @@ func (c *call) asking(number, slot int64, w *waitlist.Waiter) *Lock {
 	return l
 }
 
-// failed is why the round r has not acquired its lock; nil: it has. unfenced is why the lock's fence does not count;
-// nil: it does.
+// failed is why the round r has not acquired its lock; nil: it has. unfenced is why its fence does not count, or nil.
 func (c *call) failed(r *round, unfenced error, now time.Time) error {
 	decided, err := r.decided(), ended(c.ctx)
 	switch {
@@ -469,9 +464,9 @@ func (c *call) failed(r *round, unfenced error, now time.Time) error {
 }
 
 // giveUp releases the lock at the nodes that have granted it, after its round has failed with err. A waiter that will
-// ask again before the time until keeps its place in the nodes' queues. So does one whose fence could not be stored: a
-// larger number was stored for another attempt, which has been refused as a rule (plain commands store a number before
-// they know the outcome). The waiter must not lose its turn to that.
+// ask again by the time until keeps its place in the nodes' queues. So does one whose fence could not be stored: a
+// larger number was stored for another attempt, which was refused as a rule (plain commands store a number before they
+// know), and to which the waiter must not lose its turn.
 func (l *Lock) giveUp(err error, ctx context.Context, until time.Time) {
 	keep := l.waiter != nil && (errors.Is(err, ErrHeld) || errors.Is(err, errUnfenced)) && ended(ctx) == nil && !l.locker.isClosing()
 	l.mu.Lock()
@@ -483,8 +478,7 @@ func (l *Lock) giveUp(err error, ctx context.Context, until time.Time) {
 	l.releaseAsync()
 }
 
-// newToken makes a token that no other attempt has. trace is the id of the caller's trace, which the token carries; "":
-// none.
+// newToken makes a token that no other attempt has. trace is the id of the caller's trace, for the token; "": none.
 func (lk *Locker) newToken(a *acquisition, trace string) string {
 	return lk.sign(lk.parts.Host.Token(), a, trace)
 }
@@ -528,8 +522,8 @@ func (c *call) renamed() bool {
 }
 
 // replan makes the call's keys anew, by what the set says now. The call keeps its rank among the waiters and its
-// deadline. If the lock of the call's context includes the new keys, replan returns what within does; otherwise no
-// Lock, and an error if the call cannot be made at all.
+// deadline. If it is now one for a lock of its context, replan returns what within does; else no Lock, and an error if
+// it is invalid.
 func (c *call) replan() (*Lock, error) {
 	o := c.lk.settings()
 	now, err := o.acquisition(c.asked, c.options)
@@ -570,8 +564,8 @@ func (lk *Locker) asksFor(ctx context.Context, ttl time.Duration) {
 
 // settled waits until a quorum of the nodes keeps the description of the set (its members and settings): for a
 // NodeTimeout, and for another one while the first description is chosen. When that time is over it returns nil: the
-// attempt that follows says of each node what is wrong. settled returns an error if this program cannot use the set, if
-// ctx ends, or errAgain.
+// attempt that follows says of each node what is wrong. It returns an error if this program cannot use the set, if ctx
+// ends, or errAgain.
 func (c *call) settled() error {
 	if !c.lk.lanes.Agreed() {
 		began := c.lk.now()
@@ -601,8 +595,7 @@ func (c *call) settled() error {
 }
 
 // unasked makes the error of a call whose time was over before a node was asked for the lock, since the set's
-// description was not known, or a clock was set. The error says of each node why it is away. began is when the waiting
-// began.
+// description was not known, or a clock was set. The error says why each node is away. began is when the wait began.
 func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
 	r := c.lk.newRound(wire.Acquire, c.lk.newLock(c.acquisition, 0, c.lk.newToken(c.acquisition, "")), nil)
 	r.sent = began
@@ -618,12 +611,11 @@ func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
 // awaitVotes is called when a TryAcquire has failed with err. If nodes had no vote because they did not keep the
 // description of the set, it waits until one of them votes, at most until the call's deadline, and reports whether one
 // does. Such a node has lost its data. Whether this client may tell it the description depends on the answers of the
-// other nodes (mayTell in internal/set/members.go), which may come a moment later. So awaitVotes asks all nodes for
-// their markers (a marker names one life of a node's data), which a refusal does not show.
+// other nodes (mayTell in internal/set/members.go), which may come a moment later. So awaitVotes asks all for their
+// markers (a marker names one life of a node's data), which a refusal does not show.
 //
-// Or the set was changed meanwhile, and too few nodes have answered for this client to go by the next description.
-// Nodes that keep the next one never vote by the one before. Then awaitVotes waits until the client goes by another
-// description, and reports true.
+// Or the set was changed meanwhile: nodes that keep the next description never vote by the one before, and too few have
+// answered for this client to go by the next one. Then it waits until the client goes by another description.
 func (c *call) awaitVotes(err error) bool {
 	why := quorumError(err)
 	if why == nil || !slices.ContainsFunc(why.Nodes(), (*NodeError).untold) {

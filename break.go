@@ -17,8 +17,7 @@ import (
 
 // Break takes a lock away from its holder: each node deletes this token, and no other one, from the name's keys, and
 // wakes the first waiter, as for a release. [Status] has the token: Status.Token, or that of one of Status.Holders. The
-// lock may be of any kind: exclusive, shared, a slot, below folders. It may also be of another library, which has no
-// fence.
+// lock may be of any kind: exclusive, shared, a slot, below folders. It may be of another library, which has no fence.
 //
 // Break does not stop the holder. The holder's next extension fails with ErrLost. A lock that is renewed is extended
 // every third of its TTL; a lock that is not extended is valid for its holder until its validity ends, within a TTL.
@@ -99,8 +98,8 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 //
 // The fence: a quorum of nodes stored that of the broken lock with its grants, before they dropped the token. Each
 // later lock has a grant of one of them, after that, and so a larger number (see errUnfenced). Break leaves the
-// counters alone. A lock is no earlier lock in this sense if no quorum had stored its fence when it was broken, and its
-// attempt is won by what comes later.
+// counters alone. A lock whose fence no quorum had stored when it was broken, and whose attempt is won later, is no
+// earlier lock.
 //
 // docs/model/break.pml has these rules, and what happens without each of them.
 type breaking struct {
@@ -137,8 +136,8 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 	return err
 }
 
-// maxRounds is after how many rounds of tell Break gives up. It takes another one if a node has lost the note since the
-// round before, or the set was changed.
+// maxRounds is after how many rounds of tell Break gives up. Another one is needed if a node has lost the note, or the
+// set was changed.
 const maxRounds = 10
 
 // find looks for the token at all nodes, and sets in b.handle how it holds the lock. It returns an error if no node has
@@ -235,8 +234,8 @@ func (b *breaking) slotAmong(ctx context.Context, view *set.View, first, last in
 	return slot
 }
 
-// inspect asks all nodes what they have under these keys, for a NodeTimeout at most. It passes each answer to take,
-// until take returns true.
+// inspect asks all nodes what they have under these keys, for a NodeTimeout at most. Answers go to take until it
+// returns true.
 func (b *breaking) inspect(ctx context.Context, view *set.View, keys []string, take func(answer) (enough bool)) {
 	lk := b.locker
 	answers := make(answers, len(view.Lanes)*len(keys))

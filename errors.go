@@ -19,8 +19,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// The errors differ in what the caller does next. Test with [errors.Is]; the details are in [QuorumError] and
-// [NodeError], for [errors.As].
+// The errors differ in what the caller does next. Test with [errors.Is]; [errors.As] gives [QuorumError] and
+// [NodeError].
 var (
 	// ErrHeld says that others have the lock, or are trying for it at this moment: come back later.
 	ErrHeld = errors.New("held by another")
@@ -43,8 +43,8 @@ var errReleased = errors.New("redlock: lock released")
 
 var errDetached = errors.New("redlock: lock detached")
 
-// The reasons for which a lock ends before its holder releases it. All of them are ErrLost. Lock.lost makes more
-// detailed errors of the first two.
+// The reasons for which a lock ends before its holder releases it. All of them are ErrLost. Lock.lost adds details to
+// the first two.
 var (
 	errExpired = fmt.Errorf("redlock: %w: validity ended", ErrLost)
 	errMaxHold = fmt.Errorf("redlock: %w: held for as long as MaxHold allows", ErrLost)
@@ -207,7 +207,7 @@ func (e *NodeError) outdated(known *wire.Description) bool {
 }
 
 // outdated reports whether a node had no vote by a description of the set which the client has replaced since. known is
-// the one that it goes by now.
+// the present one.
 func (e *QuorumError) outdated(known *wire.Description) bool {
 	return slices.ContainsFunc(e.Nodes(), func(n *NodeError) bool { return n.outdated(known) })
 }
@@ -315,8 +315,8 @@ func (e *QuorumError) Unwrap() []error {
 	return errs
 }
 
-// retryUnknown is RetryAfter where too few nodes say when they could grant the lock. A node that is down is tried again
-// about as often.
+// retryUnknown is RetryAfter where too few nodes say when they could grant the lock. Nodes that are down are tried as
+// often.
 const retryUnknown = time.Second
 
 // RetryAfter is how long to wait until another attempt can succeed: the earliest time at which a quorum of the nodes
@@ -437,8 +437,8 @@ type refusal struct {
 	err         error
 }
 
-// note takes in one node's answer. No answer shows nothing, nor do two refusals further apart than refusalPatience
-// about the time in between.
+// note takes in one node's answer. No answer shows nothing. Two refusals further apart than refusalPatience are no
+// series.
 func (s *shutOut) note(node string, did Outcome, err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -495,8 +495,8 @@ type Identity struct {
 	// Trace is the id of the trace that the attempt belongs to (redlocktrace.Trace.ID); "": none.
 	Trace string
 
-	// Names are those of a lock on several names (Also), in their order, as far as they fit into the token. More is how
-	// many do not.
+	// Names are those of a lock on several names (Also), in order, as far as they fit into the token. More is how many do
+	// not.
 	Names []string
 	More  int
 }

@@ -96,8 +96,8 @@ func (l *Lock) extendSlot() chan struct{} {
 	return l.extendSem
 }
 
-// beginExtension sends the requests of r. If the lock has ended, it sends nothing and returns why. The caller has the
-// semaphore (extendSem).
+// beginExtension sends the requests of r. If the lock has ended, it sends nothing and returns why. The caller has
+// extendSem.
 func (l *Lock) beginExtension(r *round) error {
 	now := l.locker.now()
 	l.mu.Lock()

@@ -51,15 +51,15 @@ import (
 // (floor in package vote). So T + Q - S is the least number of a reader there, and it is stored like any.
 //
 // The same number is proposed to all nodes. As a rule all take it, and the fence is stored with the grants, in one
-// round trip. Otherwise a second round raises the counters that are behind ("if the lock is still mine and the counter
-// is not past it").
+// round trip. Otherwise a second round raises the counters that are behind (if this lock is still there and they are
+// not past it).
 
 // errUnfenced means that an attempt had a quorum of grants, but no quorum stored its fence.
 var errUnfenced = errors.New("the fence could not be stored on a quorum of nodes")
 
 // fence sets the fence of the lock of r, a round that was won, and makes a quorum of nodes store it. It returns an
-// error if no quorum stores it, or the number is too far ahead of the nodes' clocks. sent is when r began, and limit
-// the time for both rounds.
+// error if no quorum stores it, or the number is too far ahead of the nodes' clocks. sent is when r began, limit the
+// time for both.
 func (c *call) fence(r *round, sent time.Time, limit time.Duration) error {
 	number, stored := r.fence()
 	// A grant that came before a majority of the nodes had replied could not be compared with the median of their clocks.

@@ -72,8 +72,7 @@ func (l *Lock) Detach() (Handle, error) {
 		return Handle{}, l.expire()
 	}
 	// Requests may still be under way to the nodes. A grant that comes too late for the acquisition is part of the lock,
-	// and must not be given back when its answer arrives, since the next process may count it by then (see end and
-	// releaseLateGrant).
+	// and must not be given back when its answer arrives, since the next process may count it (releaseLateGrant).
 	if first, ok := l.end(errDetached); !ok {
 		return Handle{}, first
 	}
@@ -101,7 +100,7 @@ func (l *Lock) Detach() (Handle, error) {
 }
 
 // Attach takes up a lock that another process, or this one, has detached. It extends the lock at once, in one round,
-// bounded by ctx and Options.NodeTimeout. The lock that it returns is valid for a full TTL from then.
+// bounded by ctx and Options.NodeTimeout. It is then valid for a full TTL.
 //
 // An error that is ErrLost means that a quorum of nodes does not have the lock any more. Any other, ErrNoQuorum for
 // instance, leaves it as it is, and worth another try. A handle may be attached again, also in several processes, which

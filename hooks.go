@@ -15,20 +15,20 @@ import (
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
-// Hooks are called when something happens that an operator may want to know. Each may be nil. A Locker copies them when
-// it is made.
+// Hooks are called when something happens that an operator may want to know. Each may be nil. New and Connect copy
+// them.
 //
 // A Locker calls its hooks, and the callbacks of Trace, one after another, in the order in which things happened, on a
 // goroutine of their own. So a hook that sleeps, or writes to a pipe that nobody reads, delays the hooks after it and
-// nothing else: no renewal, no release, no end of a lock. It may call the Locker's methods. Two Lockers with the same
-// hooks may call them at the same time.
+// nothing else: no renewal, no release, no end of a lock. It may call the Locker's methods. Two Lockers may call the
+// same hooks at once.
 //
 // A hook is called a moment after the event. [New] and [Connect] return when the hooks have been called for their
 // events, and Close waits for the rest, each for Options.NodeTimeout at most, or a second if that is longer.
 //
 // Where hooks are slower than events, 1,024 events wait for them, and 8,192 callbacks of Trace. What is more is
-// dropped: the oldest events, and the newest operations. Warning says how many were dropped, and which hook was slow,
-// at most once a minute.
+// dropped: the oldest events, and the newest operations. At most once a minute, Warning says how many, and which hook
+// was slow.
 //
 // A panic in a hook is not recovered. It ends the process with the hook's stack, as in any goroutine.
 type Hooks struct {
@@ -48,8 +48,7 @@ type Hooks struct {
 	// forgotten what it granted. It is called again if that takes longer.
 	Quarantined func(node string, d time.Duration, why error)
 
-	// Votes reports that a node has a vote again: after Quarantined, or after a Warning that it has none because of its
-	// clock.
+	// Votes reports that a node has a vote again: after Quarantined, or after a Warning about its clock.
 	Votes func(node string)
 
 	// ClockStep reports that a node's clock has been set, by more than the drift leaves room for; or that it runs faster
@@ -63,8 +62,8 @@ type Hooks struct {
 	// the set, which may have other members and another quorum. Members reports changes after that.
 	Joined func(Members)
 
-	// Members reports that the set was changed, and what it is now. It is not called for the description that the Locker
-	// learns first: Joined is.
+	// Members reports that the set was changed, and what it is now. For the description that the Locker learns first,
+	// Joined is called.
 	Members func(Members)
 
 	// RenewalFailed reports the first renewal that has failed since the last one that succeeded, and why. The lock is
@@ -381,8 +380,8 @@ func (e events) Members(d *wire.Description) {
 // An opTrace is an operation under way that a Trace follows. It is nil if there is no Trace, or if its callbacks are so
 // slow that too many wait already: its methods then cost nothing, not even a look at the clock.
 //
-// The goroutine that carries the operation out owns it. Lanes, which deliver the nodes' answers, read only what does
-// not change, and ctx.
+// The goroutine that carries the operation out owns it. The goroutines that deliver answers read only ctx, and what
+// does not change.
 type opTrace struct {
 	callbacks *callbacks
 	trace     *redlocktrace.Trace
@@ -424,8 +423,8 @@ func (c *callbacks) begins(ctx context.Context, clock Clock, op, name string, l 
 	return t
 }
 
-// renewing is the context for what the Locker does for a lock without a caller: the one in which the lock was acquired,
-// without its end.
+// renewing is the context for what the Locker does for a lock without a caller: that of its acquisition, without its
+// end.
 func (t *opTrace) renewing() context.Context {
 	if t == nil {
 		return context.Background()

@@ -39,8 +39,7 @@ type Status struct {
 	// Of a lock that is held exclusively. Token is its token, and By what that says of the holder. TTL is how long until
 	// the first of the quorum's keys expires, if nobody extends it; the holder's own validity ends a little earlier. Fence
 	// is the number that a quorum of nodes has stored, of those that have the token and a vote; 0: too few nodes can say.
-	// It may be larger than the holder's, where another name shares the counter, or nodes that had lost the lock got it
-	// again.
+	// It may be larger than the holder's, where another name shares the counter, or nodes lost the lock and got it again.
 	Token string
 	By    Identity
 	TTL   time.Duration
@@ -209,8 +208,7 @@ func (s *Status) until(quorum int) {
 }
 
 // numbered sets Fence: the number that a quorum has stored, of the nodes that have the holder's token and a vote. The
-// largest number of all nodes may be no fence: a node that lost its data and got the lock again counts on from its own
-// time.
+// largest number of all nodes may be no fence: a node that lost its data and got the lock again begins at its own time.
 func (s *Status) numbered(quorum int) {
 	var numbers []int64
 	for _, n := range s.Nodes {
@@ -334,8 +332,8 @@ func (c *census) finish() {
 	}
 }
 
-// nobodys is a name of no lock, about which nodes are asked to see whether they can vote. It must not be a key that is
-// there and no lock, as the marker is.
+// nobodys is a name of no lock, about which nodes are asked to see whether they can vote. It must not be the key of
+// something else, as the marker is.
 const nobodys = "redlock:prepare"
 
 // WaitReady waits until a quorum of the nodes can vote. New nodes cannot before Options.Quarantine is over: call

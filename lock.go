@@ -150,8 +150,8 @@ func (l *Lock) Token() string {
 
 // Fence is the lock's fencing token: a number that is larger than that of every earlier lock on this name, whatever
 // clocks, pauses and lost messages have done, and below 2^53. A resource that remembers the largest one it has seen,
-// and rejects a smaller one, is safe even from a holder that does not know yet that its lock has ended. Extending does
-// not change it.
+// and rejects a smaller one, is safe even from a holder that does not know yet that its lock has ended. It never
+// changes.
 func (l *Lock) Fence() int64 {
 	if !l.acquired() {
 		return 0
@@ -170,7 +170,7 @@ func (l *Lock) Since() time.Time {
 	return l.since
 }
 
-// Until is the end of validity: nobody else can have the lock before then. Extending the lock moves it.
+// Until is the end of validity: nobody else can have the lock before then. An extension moves it.
 func (l *Lock) Until() time.Time {
 	if !l.acquired() {
 		return time.Time{}
@@ -263,8 +263,8 @@ func (l *Lock) Context(parent context.Context) context.Context {
 }
 
 // A lockContext ends with its lock. Err looks at the lock itself, so it is right also before the alarm has run, or
-// while the contexts are cancelled one after another. A process that was stopped, or suspended with its machine, learns
-// of the end at its first look.
+// while the contexts are cancelled one after another. A process that was stopped or suspended learns of the end at its
+// first look.
 type lockContext struct {
 	context.Context
 	lock   *Lock
@@ -352,8 +352,7 @@ func (l *Lock) spent() bool {
 	return !l.maxUntil.IsZero() && left(l.maxUntil, now)-left(l.Until(), now) < sameInstant
 }
 
-// sameInstant is by how much two readings of one instant may differ: a reading takes two clocks, some nanoseconds
-// apart.
+// sameInstant is by how much two readings of one instant may differ: it takes two clocks, nanoseconds apart.
 const sameInstant = time.Millisecond
 
 // fail ends a lock that its holder has not released, and returns the cause for which it ended first. It sends a release
@@ -367,8 +366,7 @@ func (l *Lock) fail(cause error) error {
 	return cause
 }
 
-// end ends the lock and cancels its contexts. first is the cause for which the lock ended first, and ok reports whether
-// it is this one.
+// end ends the lock and cancels its contexts. first is the cause of the first end; ok: it is this one.
 func (l *Lock) end(cause error) (first error, ok bool) {
 	l.mu.Lock()
 	if l.endErr != nil {

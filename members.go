@@ -121,8 +121,7 @@ func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, er
 // follow by themselves, with their next request. Change returns the members that there are then. If ctx ends before,
 // the change may come into force all the same: the next call of Change finds out, and finishes it. progress, if it is
 // not nil, is called with what Change waits for, and for how long at most; 0: until it happens. It runs on a goroutine
-// of its own: one that takes long delays nothing but its next call, and Change waits for it a second at most before it
-// returns.
+// of its own: one that takes long delays nothing but its next call, and Change waits for it a second at most.
 //
 // Change waits until a node that is added is out of quarantine and can vote. After a change of members, the next change
 // waits until the locks counted before are over, which takes the longest TTL of the set.
@@ -133,7 +132,7 @@ func (lk *Locker) Change(ctx context.Context, c Change, progress func(what strin
 }
 
 // PlanChange is Change, but changes nothing and waits for nothing: it returns the members that there would be, or why
-// not, and calls progress with what Change would wait for.
+// not, and tells progress what Change would wait for.
 func (lk *Locker) PlanChange(ctx context.Context, c Change, progress func(what string, most time.Duration)) (Members, error) {
 	return lk.change(ctx, c, true, progress)
 }
@@ -181,8 +180,8 @@ func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell set
 	if err != nil {
 		return Members{}, false, err
 	}
-	// If this program cannot use a description, it could have it chosen, but would store it on no node: it would be
-	// neither in force nor undone.
+	// If this program cannot use a description, it could have it chosen, but would store it on no node: neither in force
+	// nor undone.
 	if err := lk.settings().rejects(d); err != nil {
 		return Members{}, false, fmt.Errorf("redlock: the set was not changed, since this program could not use it afterwards: %w", err)
 	}
@@ -218,8 +217,8 @@ func (c *Change) left(d *wire.Description) string {
 	return fmt.Sprintf("the change of MaxTTL is half done (locks live for %v at most, and quarantines go by %v), and goes on when it is made again", wire.Milliseconds(d.MaxTTL), d.Longest())
 }
 
-// untilClosed returns a context that ends with ctx, and also when Close is called: a change may wait longer than any
-// round, and Close waits for all calls.
+// untilClosed returns a context that ends with ctx, and also when Close is called: a change may wait long, and Close
+// waits for all calls.
 func (lk *Locker) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -253,7 +253,7 @@ func (lk *Locker) laneConfig() set.Config {
 }
 
 // accepts returns why this program cannot use a set with the description d; nil: it can, and takes from d what its
-// options have left open.
+// options leave open.
 func (lk *Locker) accepts(d *wire.Description) error {
 	o, err := lk.settings().with(d)
 	if err != nil {
@@ -266,8 +266,7 @@ func (lk *Locker) accepts(d *wire.Description) error {
 }
 
 // identify asks the process that answers at an address for its run_id, over a connection made for that. It stores
-// nothing there. "?" means that a server answers but refuses this program, so it is not the server that lets the
-// program in.
+// nothing there. "?" means that a server answers but refuses this program, so it is not one that lets it in.
 func (o origin) identify(ctx context.Context, address string, patience time.Duration) (string, error) {
 	at := o.at(address)
 	id := ""

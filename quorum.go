@@ -9,7 +9,7 @@ type say uint8
 
 const (
 	voteYes  say = iota // the node has this lock's token
-	voteNo              // the node answered, and it is not ours to count
+	voteNo              // the node answered, and does not have it
 	voteNone            // no usable answer: unreachable, too late, refused by the server
 )
 
@@ -22,7 +22,7 @@ const (
 )
 
 // A ballot counts one round of votes of n nodes, need of which must say yes. It knows no node, clock or network. It is
-// decided as soon as a quorum said yes, or none can any more; a decided ballot stays as decided.
+// decided as soon as a quorum said yes, or none can any more, and stays as decided.
 type ballot struct {
 	n, need       int
 	blocking      int // of an extension: so many yes show that no other client can have a quorum; 0: need is used

@@ -172,8 +172,7 @@ func (lk *Locker) nodeTimeout(ttl time.Duration) time.Duration {
 	return min(lk.settings().NodeTimeout, ttl/2)
 }
 
-// enter makes Close wait for the calling operation, until that calls leave. It returns ErrClosed if Close was called
-// before.
+// enter makes Close wait for its caller, until that calls leave. After Close, enter returns ErrClosed.
 func (lk *Locker) enter() error {
 	lk.mu.Lock()
 	defer lk.mu.Unlock()
@@ -195,8 +194,8 @@ func (lk *Locker) isClosing() bool {
 	}
 }
 
-// A scriptUntil has, for each of 512 parts of all keys, until when keys are acquired by the script alone (Unix time in
-// nanoseconds), and not by plain commands. It costs a key no more than that if another one of its part sets the time.
+// A scriptUntil has, for each of 512 parts of all keys, until when its keys are acquired by the script alone, without
+// plain commands (Unix time in nanoseconds).
 type scriptUntil [512]atomic.Int64
 
 func (p *scriptUntil) of(key string) *atomic.Int64 { return &p[script.Hash(key)%uint32(len(p))] }
@@ -213,15 +212,14 @@ func (lk *Locker) notPlain(key string, now time.Time) {
 	lk.scriptUntil.of(key).Store(now.Add(lk.plainPause()).UnixNano())
 }
 
-// errNoLocker and errNoLock are the errors of methods of nil and zero values. The usual case is a deferred Release of a
-// lock that was not acquired.
+// errNoLocker and errNoLock are the errors of methods of nil and zero values. Usually a lock that was not acquired is
+// released (defer).
 var (
 	errNoLocker = errors.New("redlock: the Locker is nil, or was not made by New or Connect")
 	errNoLock   = errors.New("redlock: the Lock is nil, or was not acquired: look at the error of the call that should have acquired it")
 )
 
-// manyLockers is how many open Lockers in a process cause a Warning. A program has one for each set of nodes, as a
-// rule.
+// manyLockers is how many open Lockers in a process cause a Warning. As a rule, a program has one per set.
 const manyLockers = 100
 
 var (

@@ -19,8 +19,7 @@ import (
 )
 
 // A round puts one step (acquire, raise, extend, release) of one lock to all nodes, and ends the moment its ballot is
-// decided. Votes that come later still count for the lock (a late grant is part of it, and see confirmLate), but not
-// for the round.
+// decided. Later votes count for the lock (a late grant is part of it, and see confirmLate), but not for the round.
 //
 // A round is used again once all nodes have answered. A round that a hung node has not answered stays with that node's
 // lane (the client's queue and connection for the node) until then.
@@ -64,10 +63,10 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	return r
 }
 
-// start sends the requests, all of them before it returns, so that nothing which the caller does next can overtake any
-// of them. Once a round is lost because too many nodes are known to be down, start asks no further node, unless a
-// waiter wants its place in their queues. A release goes to all nodes in any case: each may have the token. sent is
-// now; deadline is when the answers are no longer wanted, zero: never.
+// start sends all requests before it returns, so that nothing which the caller does next can overtake any of them. Once
+// a round is lost because too many nodes are known to be down, start asks no further node, unless a waiter wants its
+// place in their queues. A release goes to all nodes in any case: each may have the token. sent is now; deadline zero:
+// none.
 func (r *round) start(sent, deadline time.Time) {
 	r.sent = sent
 	native := r.native(sent)
@@ -118,8 +117,8 @@ func (r *round) voids() bool {
 	return false
 }
 
-// votesNow reports whether a node has a vote now that had none when it answered, since it did not keep the description
-// of the set.
+// votesNow reports whether a node has a vote now that had none when it answered, since it did not keep the set's
+// description.
 func (r *round) votesNow() bool {
 	var untold []vote.UntoldError
 	r.mu.Lock()
@@ -288,9 +287,8 @@ func (r *round) wait(ctx context.Context, limit time.Duration) {
 	r.close()
 }
 
-// lost reports whether r cannot be won any more, or another round may be won sooner: some answers to plain commands are
-// no votes, and the script gets better ones; or a node votes now that did not keep the set's description when it
-// answered.
+// lost reports whether r cannot be won any more, or another round may be won sooner: some answers to plain commands
+// were no votes (voids); or a node votes now that did not when it answered (votesNow).
 func (r *round) lost() bool {
 	r.locker.parts.Host.Woke(sim.Caller, r.caller, -1-int(r.op))
 	if r.lock.claim.Plain && r.voids() || r.votesNow() {
@@ -446,8 +444,8 @@ func (l *Lock) counts(n *lane.Lane, by *wire.Description) bool {
 	return l.counted(n, last)
 }
 
-// counted is counts for a caller that holds l.mu. last is the number of the latest extension that has ruled out a
-// rival. A node counts if it was never refilled, or before that extension.
+// counted is counts for a caller that holds l.mu. last is the latest extension that has ruled out a rival. A node
+// counts if it was never refilled, or was known to be refilled when that extension began.
 func (l *Lock) counted(n *lane.Lane, last int32) bool {
 	filled := l.recorded(n).filled
 	return filled == 0 || filled < last
@@ -455,10 +453,8 @@ func (l *Lock) counted(n *lane.Lane, last int32) bool {
 
 // refill gives the token to a node that has lost it, or never had it. The more nodes have it, the more of them may
 // fail; but see counts. The record says filling before the node is asked, so that the node does not count if its reply
-// gets lost.
-//
-// refill submits the request while it holds l.mu, so that no release can come between the look at endErr and the
-// request: requests to one node stay in order, so the release comes later.
+// gets lost. Under l.mu no release comes between the look at endErr and the request: a later one follows it in the
+// lane.
 func (l *Lock) refill(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -481,8 +477,8 @@ func (f refilling) Deliver(n *lane.Lane, q *lane.Request) {
 	f.releaseLateGrant(n)
 }
 
-// filling is tokenAt.filled of a node that was asked to take the token again, until the token is known to be there. Of
-// a handle that was attached, it stays for good.
+// filling is tokenAt.filled of a node that was asked to take the token again, until the token is known to be there. For
+// an attached lock it stays.
 const filling = math.MaxInt32
 
 // landed records that the token is at a node again. The node counts after an extension that begins later was confirmed
@@ -532,7 +528,7 @@ func (l *Lock) giveBack(n *lane.Lane, now time.Time) {
 }
 
 // answer reports to the trace what a node said in a round. The node's lane calls it, perhaps after the operation's end,
-// and at the same time as other lanes. late: the round was over before.
+// and at the same time as other lanes. late: the round was over.
 func (t *opTrace) answer(r *round, n *lane.Lane, a *wire.Reply, late bool) {
 	if t == nil || t.trace.Node == nil {
 		return

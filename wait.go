@@ -15,8 +15,8 @@ func (a *acquisition) want() *waitlist.Want {
 	return &waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began}
 }
 
-// unspoken makes the error of a call that has ended, for this cause, while it waited behind another call of its Locker:
-// that of the other's last attempt, under this call's name.
+// unspoken makes the error of a call that ended with cause while it waited behind another call of its Locker. It has
+// that one's answers.
 func (c *call) unspoken(w *waitlist.Waiter, cause error) *QuorumError {
 	view := c.lk.lanes.View()
 	e := QuorumError{Op: wire.Acquire.String(), N: len(view.Lanes), Need: view.Quorum, Kind: ErrHeld}
@@ -54,7 +54,7 @@ func contested(err error) bool {
 // the nodes. If all of them gave up, the lock would be free and nobody would have it; if all of them asked again, the
 // votes would be split again, since a client gets the node that is near to it.
 //
-// So they go by the order of the waiters (package waitlist). Such a client, a contender, enters with its attempt the
+// So they go by the order of the waiters (package waitlist). The attempt of such a client, a contender, enters the
 // queues of the nodes that refuse it, and gives back what it was granted for a place in the queue. When all have done
 // so, the one that came first is the first at all nodes, and gets the lock with its second attempt.
 //
@@ -77,9 +77,8 @@ func contested(err error) bool {
 // attempts began before this call did, the call asks once more without a place, and gives up if the tokens are still
 // there. They may be those of first attempts, of clients that are further away: then these clients settle it. Of all
 // that try, the one that began first by its own clock never gives up for this reason. And nobody has given up for a
-// client that is in no queue, and was not seen with a quorum.
-//
-// err is that of the first attempts. seen says that other clients may have seen this one with a quorum before.
+// client that is in no queue, and was not seen with a quorum. seen says that this client may have been seen with a
+// quorum before. err is the error of the attempt before.
 func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	last := quorumError(err)
 	before := last.refusal()
@@ -150,8 +149,7 @@ func (c *call) entered(as *wire.Contender) *waitlist.Waiter {
 }
 
 // seenWithQuorum reports whether other clients may have seen this one with a quorum of nodes in an attempt that failed
-// with err: a quorum may have had its token, but the fence could not be stored, or the answers to plain commands were
-// no votes.
+// with err: a quorum may have had its token, but its fence could not be stored, or plain commands gave no votes.
 func seenWithQuorum(err error) bool {
 	why := quorumError(err)
 	switch {
@@ -169,8 +167,7 @@ func seenWithQuorum(err error) bool {
 	return may >= why.Need
 }
 
-// sleepFor returns nil after d, or why the call must return if that comes first (stops). key names the pause to a
-// simulator.
+// sleepFor returns nil after d, or why the call must return if that comes first (stops). key is for a simulator.
 func (lk *Locker) sleepFor(ctx context.Context, key string, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
