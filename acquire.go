@@ -254,7 +254,8 @@ func (c *call) shutOut(why *QuorumError) bool {
 	return c.shut.ends(why, c.lk.lanes.View(), now)
 }
 
-// try is what TryAcquire does: it starts over with new keys after errAgain.
+// try is what TryAcquire does: it starts over with new keys if the set's separator or MaxTTL turns out to be another
+// one (errAgain).
 func (c *call) try() (*Lock, error) {
 	l, err := c.tryOnce()
 	for err == errAgain {
@@ -372,9 +373,9 @@ func (c *call) limit(now time.Time) time.Duration {
 	return limit
 }
 
-// round asks all nodes once, and returns the lock if a quorum granted it in time. If number is 0 it uses the script,
-// else plain commands, with number as the proposed fence. slot and w are as for attempt. Each round has a token of its
-// own: requests of an earlier round that arrive late can neither take nor release this lock.
+// round asks all nodes for the lock once, and returns it if a quorum granted it in time. If number is 0 it uses the
+// script, else plain commands, with number as the proposed fence. slot and w are as for attempt. Each round has a token
+// of its own: requests of an earlier round that arrive late can neither take nor release this lock.
 func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	if err := c.lk.enter(); err != nil {
 		return nil, err
@@ -422,9 +423,9 @@ func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	return l, nil
 }
 
-// asking makes the Lock for one round, with a new token. If w has a secret (the rank of a contender, see contend), the
-// token carries it. number is the proposed fence of an attempt by plain commands; 0: the round uses the script. slot is
-// the slot to ask for; 0: any.
+// asking makes the Lock for one round, with a new token. If w is a contender (see contend), the token carries its rank.
+// number is the proposed fence of an attempt by plain commands; 0: the round uses the script. slot is the slot to ask
+// for; 0: any.
 func (c *call) asking(number, slot int64, w *waitlist.Waiter) *Lock {
 	if number == 0 {
 		c.trace.tries()

@@ -136,8 +136,8 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 	return err
 }
 
-// maxRounds is after how many rounds of tell Break gives up. Another one is needed if a node has lost the note, or the
-// set was changed.
+// maxRounds is how often Break asks the nodes to note that the token is broken. It asks again if a node has lost the
+// note, or the set was changed.
 const maxRounds = 10
 
 // find looks for the token at all nodes, and sets in b.handle how it holds the lock. It returns an error if no node has
@@ -234,8 +234,8 @@ func (b *breaking) slotAmong(ctx context.Context, view *set.View, first, last in
 	return slot
 }
 
-// inspect asks all nodes what they have under these keys, for a NodeTimeout at most. Answers go to take until it
-// returns true.
+// inspect asks all nodes for the values of these keys, for a NodeTimeout at most. Answers go to take until that returns
+// true.
 func (b *breaking) inspect(ctx context.Context, view *set.View, keys []string, take func(answer) (enough bool)) {
 	lk := b.locker
 	answers := make(answers, len(view.Lanes)*len(keys))
@@ -314,11 +314,12 @@ func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 	return b.checkMarkers(ctx, view, markers)
 }
 
-// untold stands for the marker of a node that has not confirmed that it noted the token.
+// untold stands for the marker of a node that has not confirmed its note that the token is broken.
 const untold = "untold"
 
-// checkMarkers looks whether a quorum of the nodes still has the note, and has the same marker as before it was asked
-// to store it. marks has these markers; untold: the node has not confirmed. again and the error are as for tell.
+// checkMarkers asks whether a quorum of the nodes still has the note that the token is broken, and has lost no data
+// since it was asked to store that: its marker, a key that names one life of its data, is that of before, in marks.
+// untold in marks: the node has not confirmed the note. again and the error are as for tell.
 func (b *breaking) checkMarkers(ctx context.Context, view *set.View, marks []string) (again bool, _ error) {
 	lk := b.locker
 	noted, others, sent := 0, make([]NodeError, len(marks)), lk.now()
@@ -356,7 +357,7 @@ func (b *breaking) checkMarkers(ctx context.Context, view *set.View, marks []str
 	return e.Cause == nil, e
 }
 
-// answered reports for each node of the view whether it has carried out the round's release by now.
+// answered reports for each node, in the order of the view, whether it has confirmed the round's release.
 func (r *round) answered() []bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -165,7 +165,7 @@ func (e *NodeError) Error() string {
 	return s.String()
 }
 
-// reason is the text of Err, without the node's address; "" if Err is nil.
+// reason is the text of Err, the server's or client's own error, without the node's address; "" if Err is nil.
 func (e *NodeError) reason() string {
 	if e.Err == nil {
 		return ""
@@ -271,7 +271,8 @@ func (e *QuorumError) Error() string {
 	return s.String()
 }
 
-// wayOut says what to do if only quarantines prevent a quorum, or refusals that waiting does not end; else "".
+// wayOut is the advice at the end of the text, if only quarantines prevent a quorum, or refusals that waiting does not
+// end; else "".
 func (e *QuorumError) wayOut() string {
 	votes, fresh, shorten := e.Granted, false, ""
 	for _, err := range e.Nodes() {
@@ -315,8 +316,7 @@ func (e *QuorumError) Unwrap() []error {
 	return errs
 }
 
-// retryUnknown is RetryAfter where too few nodes say when they could grant the lock. Nodes that are down are tried as
-// often.
+// retryUnknown is what RetryAfter returns if too few nodes say when they could grant the lock.
 const retryUnknown = time.Second
 
 // RetryAfter is how long to wait until another attempt can succeed: the earliest time at which a quorum of the nodes
@@ -351,7 +351,7 @@ func (e *QuorumError) Nodes() []*NodeError {
 	return nodes
 }
 
-// refusal makes of the error what package waitlist needs, to say when to try again.
+// refusal converts the error for package waitlist, which decides when a waiter tries again.
 func (e *QuorumError) refusal() waitlist.Refusal {
 	r := waitlist.Refusal{N: e.N, Need: e.Need, Failed: e.Failed, Held: e.Kind == ErrHeld}
 	for _, n := range e.Nodes() {
@@ -396,7 +396,7 @@ type shutOuts struct {
 	of map[string]*shutOut
 }
 
-// enter returns the shutOut of a queue to a call, which must call leave at its end.
+// enter returns the shutOut (see there) of a local queue to a call, which must call leave at its end.
 func (s *shutOuts) enter(queue string) *shutOut {
 	s.mu.Lock()
 	defer s.mu.Unlock()

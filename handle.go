@@ -100,7 +100,7 @@ func (l *Lock) Detach() (Handle, error) {
 }
 
 // Attach takes up a lock that another process, or this one, has detached. It extends the lock at once, in one round,
-// bounded by ctx and Options.NodeTimeout. It is then valid for a full TTL.
+// bounded by ctx and Options.NodeTimeout. It returns a lock that is valid for a full TTL.
 //
 // An error that is ErrLost means that a quorum of nodes does not have the lock any more. Any other, ErrNoQuorum for
 // instance, leaves it as it is, and worth another try. A handle may be attached again, also in several processes, which
@@ -267,7 +267,8 @@ func (lk *Locker) within(ctx context.Context, a *acquisition) (*Lock, error) {
 	return nil, nil
 }
 
-// wanted reports whether a caller can ask for the mode; false for an intention mode, and that of a certain slot.
+// wanted reports whether a caller can ask for the mode; it cannot for an intention mode (the mark that a lock leaves on
+// folders above it), nor for that of a certain slot.
 func wanted(m wire.Mode) bool { return m == wire.ModeX || m == wire.ModeS || m == wire.ModeSlots }
 
 // covers reports whether the lock includes all that the call asks for.

@@ -377,8 +377,9 @@ func (e events) Members(d *wire.Description) {
 	}
 }
 
-// An opTrace is an operation under way that a Trace follows. It is nil if there is no Trace, or if its callbacks are so
-// slow that too many wait already: its methods then cost nothing, not even a look at the clock.
+// An opTrace is an operation under way (an Acquire, for instance) that Hooks.Trace follows. It is nil if there is no
+// Trace, or if its callbacks are so slow that too many wait already: its methods then cost nothing, not even a look at
+// the clock.
 //
 // The goroutine that carries the operation out owns it. The goroutines that deliver answers read only ctx, and what
 // does not change.

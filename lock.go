@@ -107,7 +107,7 @@ func (l *Lock) record(n *lane.Lane) *tokenAt {
 	return m
 }
 
-// recorded is record, but adds nothing: it returns the zero tokenAt if nothing is known. The caller holds l.mu.
+// recorded returns what is known of the token at a node, the zero tokenAt if nothing is. The caller holds l.mu.
 func (l *Lock) recorded(n *lane.Lane) tokenAt {
 	for i := range l.records {
 		if l.records[i].lane == n {
@@ -285,8 +285,8 @@ func (c *lockContext) Err() error {
 	return c.Context.Err()
 }
 
-// watch sets the alarm for the end of validity, and makes Close end the lock, too. It reports false if the Locker is
-// closed already: the caller must then end the lock. The caller holds l.mu.
+// watch sets the timer that ends the lock with its validity, and makes Locker.Close end it, too. It reports false if
+// the Locker is closed already: the caller must then end the lock. The caller holds l.mu.
 func (l *Lock) watch() bool {
 	if l.alarm == nil {
 		l.alarm = time.AfterFunc(left(l.until, l.locker.now()), l.ring)
@@ -506,7 +506,7 @@ func (l *Lock) release(ctx context.Context) error {
 	return err
 }
 
-// releaseJoined releases a handle that has joined a hold, and also the lock, if it is the last handle.
+// releaseJoined releases a handle that joined another lock (Reentrant), and that lock, too, if this is its last handle.
 func (l *Lock) releaseJoined(ctx context.Context) error {
 	first, ok := l.end(errReleased)
 	l.hold.mu.Lock()

@@ -70,10 +70,10 @@ func (b *ballot) answered() verdict {
 // "look at the nodes" and "come back later".
 func (b *ballot) unreachable() bool { return b.n-b.none < b.need }
 
-// refused reports whether so many nodes have said no that the others are no quorum, even if all silent ones came back
-// and said yes. An extension is refused only if so many said no that they are a quorum, which another client may have:
-// with a majority of an odd number of nodes that is the same. Two of four nodes are no quorum: the lock stays, and
-// these two count again when the other two have shown that they had the token all along (Lock.counts).
+// refused reports whether so many nodes have answered no that the others are no quorum, even if all silent ones said
+// yes. An extension is refused only if so many said no that they are a quorum, which another client may have: with a
+// majority of an odd number of nodes that is the same. Two of four nodes are no quorum: the lock stays, and these two
+// count again when the other two have shown that they had the token all along (Lock.counts).
 func (b *ballot) refused() bool { return b.n-b.no < b.least() }
 
 // majority is the smallest quorum of n nodes of which any two share a node, also for even n.

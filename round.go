@@ -299,7 +299,7 @@ func (r *round) lost() bool {
 	return r.ballot.verdict() == lost
 }
 
-// close ends the round as it stands; later votes decide nothing.
+// close ends the round, decided or not: later votes decide nothing.
 func (r *round) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -310,7 +310,7 @@ func (r *round) close() {
 	}
 }
 
-// drop gives up one reference; the last one makes the round free for use again.
+// drop gives up one of r.refs. The last one puts the round into the pool, to be used again.
 func (r *round) drop() {
 	if r.refs.Add(-1) == 0 {
 		r.lock, r.trace, r.then, r.view = nil, nil, nil, nil
