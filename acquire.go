@@ -162,8 +162,9 @@ func (c *call) inTurn(w *waitlist.Waiter) (*Lock, error) {
 	return l, err
 }
 
-// manyCalls is how many attempts in a row that messages of nodes have led to may fail. Then the next message does not
-// end a pause at once. As a rule the first message leads to the lock; but anybody may publish one.
+// manyCalls bounds the failed attempts in a row that followed a message of a node ("the lock may be free"). After that
+// the next message does not end a pause at once. As a rule the first message leads to the lock; but anybody may publish
+// one.
 const manyCalls = 8
 
 // attempts makes attempts until one gets the lock, or another one would have no point.
@@ -374,8 +375,9 @@ func (c *call) limit(now time.Time) time.Duration {
 }
 
 // round asks all nodes for the lock once, and returns it if a quorum granted it in time. If number is 0 it uses the
-// script, else plain commands, with number as the proposed fence. slot and w are as for attempt. Each round has a token
-// of its own: requests of an earlier round that arrive late can neither take nor release this lock.
+// script, else plain commands, with number as the proposed fence. slot is the slot to ask for; 0: any. w enters the
+// queues of nodes that refuse; nil: nobody does. Each round has a token of its own: requests of an earlier round that
+// arrive late can neither take nor release this lock.
 func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	if err := c.lk.enter(); err != nil {
 		return nil, err

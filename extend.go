@@ -194,7 +194,7 @@ func (l *Lock) tellRenewals(renewed bool) {
 	}
 }
 
-// keep makes the Locker renew the lock.
+// keep makes the Locker renew the lock until it ends, or ends it at once if the Locker is closed.
 func (l *Lock) keep() {
 	l.mu.Lock()
 	if l.endErr != nil {
@@ -229,7 +229,7 @@ func (i item) Renew() renew.Renewal {
 	return renewal{i.locker.newRound(wire.Extend, i.Lock, settle)}
 }
 
-// settle is called when a vote decides the renewal r.
+// settle is called when a vote decides the renewal r, on the goroutine that delivers this vote.
 func settle(r *round) { r.locker.renewals.Settle(&r.lock.renewal, renewal{r}) }
 
 func (i item) Renewed(res renew.Result) {
@@ -261,7 +261,7 @@ func (r renewal) End() renew.Result {
 
 func (r renewal) Abandon(err error) renew.Result { return r.over(err) }
 
-// over gives back the semaphore and the round.
+// over gives back the semaphore (extendSem) and the round, and makes the Result of the renewal, for hooks.
 func (r renewal) over(err error) renew.Result {
 	l, res := r.lock, renew.Result{Err: err, Sent: r.sent, Op: r.trace}
 	r.drop()

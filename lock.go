@@ -185,10 +185,10 @@ func (l *Lock) Until() time.Time {
 
 func (l *Lock) left() time.Duration { return max(0, left(l.Until(), l.locker.now())) }
 
-// validUntil is the end of validity when a quorum has confirmed requests whose first byte left at sent, or the end of
-// MaxHold if that comes first. MaxHold began at another reading of the clock. Between the two readings the wall clock
-// may have been set, or the monotonic clock may have stood still, so by one clock the one end may be earlier, and by
-// the other clock the other. What counts is which end comes first by any clock from now on.
+// validUntil is the end of validity when a quorum has confirmed requests whose first byte left at sent: sent + TTL -
+// drift, or the end of MaxHold if that comes first. The two ends count from different readings of the clock. If the
+// wall clock was set between these, or the monotonic clock stood still, one end may be earlier by the one clock, and
+// the other end by the other clock. What counts is which end comes first by any clock from now on.
 func (l *Lock) validUntil(sent time.Time) time.Time {
 	until := sent.Add(l.claim.TTL - l.locker.settings().drift(l.claim.TTL))
 	if l.maxUntil.IsZero() {
@@ -355,8 +355,8 @@ func (l *Lock) spent() bool {
 // sameInstant is by how much two readings of one instant may differ: it takes two clocks, nanoseconds apart.
 const sameInstant = time.Millisecond
 
-// fail ends a lock that its holder has not released, and returns the cause for which it ended first. It sends a release
-// to the nodes that may still have the token.
+// fail ends a lock that its holder has not released, calls Hooks.Lost, and sends a release to the nodes that may still
+// have the token. It returns cause, or, if the lock had ended before, the cause of that.
 func (l *Lock) fail(cause error) error {
 	if first, ok := l.end(cause); !ok {
 		return first

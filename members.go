@@ -61,7 +61,8 @@ type Change struct {
 // look at [Locker.Members], and decide anew.
 var ErrOvertaken = set.ErrOvertaken
 
-// next makes the description that follows d by this change, or an error if the change cannot be made.
+// next makes the set's next description: d (members, quorum, separator, MaxTTL) with this change. It returns an error
+// if the change cannot be made.
 func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, error) {
 	if unknown := d.Fields(); len(unknown) > 0 {
 		return nil, fmt.Errorf("redlock: the description of the set has fields that this version does not know (%s), and a change would lose them: use a later version", strings.Join(unknown, ", "))
@@ -163,8 +164,8 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	}
 }
 
-// changeOnce makes one step of a change. half means that another step is needed, for a MaxTTL. With plan, it changes
-// nothing.
+// changeOnce makes one step of a change. half means that MaxTTL changes in two steps, and this was the first. With
+// plan, changeOnce changes nothing.
 func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell set.Progress) (_ Members, half bool, _ error) {
 	for !lk.lanes.Agreed() {
 		if err := cmp.Or(lk.agree(ctx, lk.settings().NodeTimeout), ended(ctx)); err != nil {

@@ -65,8 +65,8 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 
 // start sends all requests before it returns, so that nothing which the caller does next can overtake any of them. Once
 // a round is lost because too many nodes are known to be down, start asks no further node, unless a waiter wants its
-// place in their queues. A release goes to all nodes in any case: each may have the token. sent is now; deadline zero:
-// none.
+// place in their queues. A release goes to all nodes in any case: each may have the token. After deadline, answers are
+// of no use; zero: there is none.
 func (r *round) start(sent, deadline time.Time) {
 	r.sent = sent
 	native := r.native(sent)
@@ -451,10 +451,10 @@ func (l *Lock) counted(n *lane.Lane, last int32) bool {
 	return filled == 0 || filled < last
 }
 
-// refill gives the token to a node that has lost it, or never had it. The more nodes have it, the more of them may
-// fail; but see counts. The record says filling before the node is asked, so that the node does not count if its reply
-// gets lost. Under l.mu no release comes between the look at endErr and the request: a later one follows it in the
-// lane.
+// refill gives the lock's token to a node that has lost it, or never had it. The more nodes have it, the more of them
+// may fail; but see counts. The record says filling before the node is asked, so that the node does not count if its
+// reply gets lost. Under l.mu no release comes between the look at endErr and the request: a later one follows it in
+// the lane.
 func (l *Lock) refill(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -481,8 +481,8 @@ func (f refilling) Deliver(n *lane.Lane, q *lane.Request) {
 // an attached lock it stays.
 const filling = math.MaxInt32
 
-// landed records that the token is at a node again. The node counts after an extension that begins later was confirmed
-// by enough others.
+// landed records that the token is at a node again, after a refill. The node counts after an extension that begins
+// later was confirmed by enough others.
 //
 // The time of the refill's request would not do, since the token may arrive a NodeTimeout later. Three nodes, of which
 // node 0 has lost the token. It is asked to take it again, and the next extension is confirmed by 1 and 2. A rival is
