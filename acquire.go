@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/waitlist"
@@ -57,7 +59,10 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 	if c == nil {
 		return l, err
 	}
-	return c.ends(c.wait())
+	if c.patience == nil {
+		return c.ends(c.wait())
+	}
+	return c.ends(c.waitFor(*c.patience))
 }
 
 // Do waits for the lock as [Locker.Acquire] does, calls fn while it is held, and releases it when fn returns or panics.
@@ -67,7 +72,12 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 // reason if the lock ended before fn did. A release that could not be confirmed in time is no error, since the work is
 // done and the TTL is the backstop: Hooks.Unreleased reports it.
 func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, *Lock) error, options ...AcquireOption) (err error) {
-	l, err := lk.Acquire(ctx, name, append(options[:len(options):len(options)], AutoRenew())...)
+	if err := lk.made(); err != nil {
+		return err
+	}
+	lk.doBegins()
+	defer lk.doEnds()
+	l, err := lk.Acquire(ctx, name, append(options[:len(options):len(options)], ofDo)...)
 	if err != nil {
 		return err
 	}
@@ -78,6 +88,9 @@ func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, 
 	}()
 	return fn(l.Context(ctx), l)
 }
+
+// ofDo makes the lock one that Do renews and releases.
+var ofDo AcquireOption = acquireOption(func(a *acquisition) { a.renewed, a.byDo = true, true })
 
 // A call is a TryAcquire or an Acquire under way: what it asks for, and its operation of Hooks.Trace (nil: not traced).
 type call struct {
@@ -101,8 +114,16 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 		return nil, nil, err
 	}
 	a.began = began
+	if a.renewed && !a.byDo && a.while == nil {
+		var pc [1]uintptr
+		runtime.Callers(3, pc[:]) // of Acquire or TryAcquire, which has called this
+		a.place = pc[0]
+	}
 	if l, err := lk.within(ctx, a); l != nil || err != nil {
 		return nil, l, err
+	}
+	if lk.isClosing() {
+		return nil, nil, ErrClosed
 	}
 	if err := lk.bounds(ctx, a); err != nil {
 		return nil, nil, err
@@ -113,7 +134,9 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 // ends reports the result of the call to the trace, and returns it.
 func (c *call) ends(l *Lock, err error) (*Lock, error) {
 	if err == nil {
-		c.lk.watched(l)
+		if err = c.lk.holds(l); err != nil {
+			l = nil
+		}
 	}
 	c.trace.ends(l, err)
 	return l, err
@@ -137,6 +160,27 @@ func (c *call) wait() (*Lock, error) {
 		}
 	}
 	return l, err
+}
+
+// waitFor is wait, for d at most (Wait); with 0 it is try.
+func (c *call) waitFor(d time.Duration) (*Lock, error) {
+	if d == 0 {
+		return c.try()
+	}
+	waited := fmt.Errorf("waited for %s", printable.Duration(d))
+	ctx, cancel := context.WithTimeoutCause(c.ctx, d, waited)
+	defer cancel()
+	c.ctx = ctx
+	l, err := c.wait()
+	if err == nil || context.Cause(ctx) != waited {
+		return l, err
+	}
+	why := quorumError(err)
+	if why == nil { // the time ended before a node was asked
+		why = c.unasked(context.Background(), c.began)
+	}
+	why.Cause = waited
+	return nil, why
 }
 
 // inTurn waits until w is the first in its local queue, then makes attempts.
@@ -418,9 +462,17 @@ func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	if c.maxHold != nil {
 		l.maxUntil = now.Add(*c.maxHold)
 	}
+	if c.minHold != nil {
+		l.minUntil = now.Add(*c.minHold)
+	}
 	l.until = l.validUntil(sent)
+	l.byDo, l.place = c.byDo, c.place
 	if c.renewed {
+		l.renewed = true
 		l.keep()
+	}
+	if c.while != nil {
+		l.keepWhile(c.while)
 	}
 	return l, nil
 }
@@ -521,7 +573,7 @@ var errAgain = errors.New("the lock is another one by the settings of the set")
 // renamed reports whether the call must start over (errAgain).
 func (c *call) renamed() bool {
 	o := c.lk.settings()
-	return c.separator != o.Separator || o.over(c.ttl)
+	return c.separator != o.Separator || o.over(c.longest())
 }
 
 // replan makes the call's keys anew, by what the set says now. The call keeps its rank among the waiters and its
@@ -533,7 +585,7 @@ func (c *call) replan() (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	now.began, now.until, now.shut = c.began, c.until, c.shut
+	now.began, now.until, now.shut, now.place = c.began, c.until, c.shut, c.place
 	*c.acquisition = *now
 	if l, err := c.lk.within(c.ctx, c.acquisition); l != nil || err != nil {
 		return l, err
@@ -550,7 +602,7 @@ func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
 		return err
 	}
 	defer lk.leave()
-	lk.asksFor(ctx, a.ttl)
+	lk.asksFor(ctx, a.longest())
 	if err := ended(ctx); err != nil {
 		return fmt.Errorf("redlock: acquire %q: %w", a.asked, err)
 	}

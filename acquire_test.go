@@ -661,3 +661,50 @@ func TestRefusalsThatEndInTimeEndNoWait(t *testing.T) {
 		}
 	})
 }
+
+// TestWaitBoundsTheWaitAlone: Wait ends the waiting and not the work, and its error is not a context's.
+func TestWaitBoundsTheWaitAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, lk, _ := aFleet(t, 3, Options{TTL: 4 * time.Second})
+		other, _ := f.open(Options{})
+		held := acquired(t, other, "a", AutoRenew())
+		for _, wait := range []time.Duration{0, 3 * time.Second, time.Minute} {
+			began := time.Now()
+			_, err := lk.Acquire(t.Context(), "a", Wait(wait))
+			wantQuorumError(t, err, ErrHeld)
+			if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+				t.Errorf("Wait(%v): the error is a context's: %v", wait, err)
+			}
+			if got := time.Since(began); got < wait || got > wait+lk.settings().NodeTimeout {
+				t.Errorf("Wait(%v) took %v", wait, got)
+			}
+		}
+		if waits := inspected(t, lk, "a").Waiting; len(waits) > 0 {
+			t.Errorf("left in the queues: %v", waits)
+		}
+
+		time.AfterFunc(time.Second, func() { _ = held.Release(context.Background()) })
+		err := lk.Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
+			time.Sleep(10 * time.Second) // for longer than Wait
+			return context.Cause(ctx)
+		}, Wait(2*time.Second))
+		if err != nil {
+			t.Errorf("the work was ended with the wait: %v", err)
+		}
+
+		for _, n := range f.nodes {
+			n.Kill()
+		}
+		_, err = lk.Acquire(t.Context(), "a", Wait(3*time.Second))
+		wantQuorumError(t, err, ErrNoQuorum)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err = lk.Acquire(ctx, "a", Wait(time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the caller's own deadline came first, and the error is %v", err)
+		}
+		if _, err = lk.Acquire(t.Context(), "a", Wait(-1)); err == nil || !strings.Contains(err.Error(), "Wait -1ns") {
+			t.Errorf("Wait(-1): %v", err)
+		}
+	})
+}

@@ -43,6 +43,9 @@ var errReleased = errors.New("redlock: lock released")
 
 var errDetached = errors.New("redlock: lock detached")
 
+// errStopping is the cause with which a lock's contexts end when Shutdown is called. The lock is still held.
+var errStopping = fmt.Errorf("%w: Shutdown was called: the lock is held until its work has ended", ErrClosed)
+
 // The reasons for which a lock ends before its holder releases it. All of them are ErrLost. Lock.lost adds details to
 // the first two.
 var (

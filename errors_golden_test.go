@@ -110,7 +110,7 @@ func TestErrorsGolden(t *testing.T) {
 		write   func(*testing.T, *texts)
 	}{
 		{"Options", optionTexts}, {"Connect and New", connectTexts}, {"Connections", connectionTexts}, {"Mocks", mockTexts}, {"Names and options of a lock", nameTexts},
-		{"No lock", refusalTexts}, {"Fences", fenceTexts}, {"Lock lost", lossTexts}, {"Release", releaseTexts},
+		{"No lock", refusalTexts}, {"Fences", fenceTexts}, {"Lock lost", lossTexts}, {"Release", releaseTexts}, {"Release that was forgotten", forgottenTexts},
 		{"Re-entry", reentryTexts}, {"Detach and Attach", handleTexts}, {"Break", breakTexts}, {"WaitReady and Inspect", readyTexts},
 		{"Votes of a node", voteTexts}, {"The description of the set", setTexts}, {"Changes of the set", changeTexts}, {"Warnings", warningTexts}, {"Node down, node up, in this order", orderTexts},
 		{"Many Lockers, and slow hooks", slowTexts}, {"Operations, at level debug", debugTexts}, {"Printing", printTexts}, {"Replies", replyTexts},
@@ -538,6 +538,22 @@ func releaseTexts(t *testing.T, g *texts) {
 	}
 	g.say("the nodes do not have it any more", l.Release(t.Context()))
 	g.log("and in the log")
+
+	l = acquired(t, lk, "jobs", MinHold(5*time.Second))
+	_ = l.Release(t.Context())
+	_, err := lk.Acquire(t.Context(), "jobs", Wait(2*time.Second))
+	g.say("released, and kept by MinHold; another one waits for it", err)
+	pass(time.Minute)
+	go func() {
+		_ = lk.Do(t.Context(), "jobs", func(context.Context, *Lock) error { pause(time.Minute); return nil })
+	}()
+	pass(time.Second)
+	work := acquired(t, lk, "more").Context(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	g.say("Shutdown, and a function of Do does not end", lk.Shutdown(ctx))
+	g.say("what the work under another lock is told", context.Cause(work))
+	pass(time.Minute)
 }
 
 func reentryTexts(t *testing.T, g *texts) {
@@ -757,6 +773,15 @@ func warningTexts(t *testing.T, g *texts) {
 }
 
 // orderTexts: what happens to a node is told once, in the order in which it happens.
+// forgottenTexts: the place in the program is that of acquired in rig_test.go, without its line.
+func forgottenTexts(t *testing.T, g *texts) {
+	g.logged.take()
+	_, lk, _ := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelInfo)})
+	acquired(t, lk, "jobs", AutoRenew())
+	pass(2 * time.Hour)
+	g.say("a lock is renewed for long, and no context of it is in use", regexp.MustCompile(`_test\.go:\d+`).ReplaceAllString(g.logged.take(), "_test.go:1"))
+}
+
 func orderTexts(t *testing.T, g *texts) {
 	f, lk, _ := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelInfo)})
 	f.nodes[0].Kill()

@@ -3,8 +3,12 @@ package redlock
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/set"
 	"github.com/quorumlock/redlock/internal/sim"
@@ -211,6 +215,30 @@ func (l *Lock) keep() {
 	l.locker.renewals.Keep(&l.renewal, at)
 }
 
+// unkeep ends the renewal that this handle asked for. The first call counts. The lock is renewed on if another handle of
+// it asked for that, too.
+func (l *Lock) unkeep() {
+	l.mu.Lock()
+	was := l.renewed
+	l.renewed = false
+	l.mu.Unlock()
+	if was {
+		l.locker.renewals.Unkeep(&cmp.Or(l.hold, l).renewal)
+	}
+}
+
+// keepWhile calls unkeep when ctx ends (RenewWhile).
+func (l *Lock) keepWhile(ctx context.Context) {
+	stop := context.AfterFunc(ctx, l.unkeep)
+	l.mu.Lock()
+	l.unbind = stop
+	over := l.endErr != nil
+	l.mu.Unlock()
+	if over { // end came first, and has not called it
+		stop()
+	}
+}
+
 // An item is a lock that the Locker renews, or whose end it watches for; package renew calls its methods.
 type item struct{ *Lock }
 
@@ -236,6 +264,30 @@ func (i item) Renewed(res renew.Result) {
 	t, _ := res.Op.(*opTrace)
 	t.ends(i.Lock, res.Err)
 	i.tellRenewals(true)
+	i.forgotten()
+}
+
+// longRenewed is how old a renewed lock is, of which no context is in use, when a Warning says so.
+const longRenewed = time.Hour
+
+// forgotten warns of a lock that has been renewed for longRenewed and has no context in use: nobody would notice its end,
+// so its Release was forgotten, as a rule. Each place of the program that acquires such locks is named once.
+func (l *Lock) forgotten() {
+	lk := l.locker
+	if l.place == 0 || elapsed(l.since, lk.now()) < longRenewed {
+		return
+	}
+	l.mu.Lock()
+	used := l.endErr != nil || len(l.watchers) > 0 || len(l.joined) > 0
+	l.mu.Unlock()
+	if used {
+		return
+	}
+	if _, told := lk.places.LoadOrStore(l.place, true); told {
+		return
+	}
+	at, _ := runtime.CallersFrames([]uintptr{l.place}).Next()
+	lk.settings().callbacks.warning(fmt.Errorf("redlock: the lock on %q has been renewed for %s, and no Context of it is in use: was its Release forgotten? It was acquired in %s (%s:%d). RenewWhile ends the renewal with a context, MaxHold after a time", l.name, printable.Duration(elapsed(l.since, lk.now())), at.Function, filepath.Base(at.File), at.Line))
 }
 
 // A renewal is a round by which the Locker extends a lock; package renew calls its methods.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -750,4 +752,214 @@ func (c *gated) Exec(batch []*lane.Request) error {
 		}
 	}
 	return c.modelConn.Exec(batch)
+}
+
+// TestShutdownReleasesWhenTheWorkHasEnded: contexts end at once, locks when their work has, and the next process has them then.
+func TestShutdownReleasesWhenTheWorkHasEnded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, lk, _ := aFleet(t, 3, Options{})
+		next, _ := f.open(Options{})
+		plain, renewed := acquired(t, lk, "plain"), acquired(t, lk, "renewed", AutoRenew())
+		joined := acquiredUnder(t, lk, renewed, "renewed", Reentrant())
+		var told, left time.Time
+		go func() {
+			err := lk.Do(t.Context(), "work", func(ctx context.Context, l *Lock) error {
+				<-ctx.Done()
+				told = time.Now()
+				if cause := context.Cause(ctx); !errors.Is(cause, ErrClosed) || errors.Is(cause, ErrLost) {
+					t.Errorf("the work was told %v", cause)
+				}
+				if err := l.Context(context.Background()).Err(); err == nil {
+					t.Error("a context that is made after Shutdown does not end")
+				}
+				pause(25 * time.Second) // for longer than the TTL: it is renewed
+				if err := l.Extend(context.Background()); err != nil {
+					t.Errorf("the lock was not held to the end of its work: %v", err)
+				}
+				left = time.Now()
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+		waited := make(chan error)
+		go func() {
+			_, err := lk.Acquire(t.Context(), "plain")
+			waited <- err
+		}()
+		got := make(chan time.Time)
+		go func() {
+			l, err := next.Acquire(t.Context(), "work")
+			if err != nil {
+				t.Error(err)
+			} else {
+				_ = l.Release(t.Context())
+			}
+			got <- time.Now()
+		}()
+		pass(time.Second)
+		began := time.Now()
+		over := make(chan error)
+		go func() { over <- lk.Shutdown(t.Context()) }()
+		synctest.Wait()
+		if err := <-waited; !errors.Is(err, ErrClosed) {
+			t.Errorf("the call that waited: %v", err)
+		}
+		if _, err := lk.TryAcquire(t.Context(), "new"); !errors.Is(err, ErrClosed) {
+			t.Errorf("a call after Shutdown: %v", err)
+		}
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+		if !told.Equal(began) {
+			t.Errorf("the work was told after %v", told.Sub(began))
+		}
+		if gap := (<-got).Sub(left); gap > 50*time.Millisecond {
+			t.Errorf("the next process has the lock %v after the work has ended", gap)
+		}
+		for _, name := range []string{"plain", "renewed", "new"} {
+			acquired(t, next, name)
+		}
+		if err := plain.Release(t.Context()); !errors.Is(err, ErrLost) { // nobody has extended it
+			t.Error(err)
+		}
+		for _, l := range []*Lock{renewed, joined} {
+			if err := l.Release(t.Context()); err != nil {
+				t.Errorf("a release after Shutdown has made it: %v", err)
+			}
+		}
+		if err := lk.Shutdown(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("a second Shutdown: %v", err)
+		}
+	})
+}
+
+// TestShutdownThatEndsBeforeTheWork: a lock whose function of Do still runs is not released.
+func TestShutdownThatEndsBeforeTheWork(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, lk, _ := aFleet(t, 3, Options{})
+		next, _ := f.open(Options{})
+		over := make(chan struct{})
+		ended := make(chan error)
+		go func() {
+			ended <- lk.Do(t.Context(), "work", func(context.Context, *Lock) error { <-over; return nil })
+		}()
+		pass(time.Second)
+		acquired(t, lk, "other")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		err := lk.Shutdown(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 function of Do") {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if _, err := next.TryAcquire(t.Context(), "work"); !errors.Is(err, ErrHeld) {
+			t.Errorf("the lock whose work goes on: %v", err)
+		}
+		acquired(t, next, "other")
+		close(over)
+		if err := <-ended; !errors.Is(err, ErrLost) {
+			t.Errorf("Do: %v", err)
+		}
+	})
+}
+
+// TestLocksAcquiredDuringShutdownAreGivenBack: whatever step an attempt is at.
+func TestLocksAcquiredDuringShutdownAreGivenBack(t *testing.T) {
+	for at := time.Duration(0); at < 3*time.Millisecond; at += 50 * time.Microsecond {
+		bubble(t, func(t *testing.T) {
+			f, lk, _ := aFleet(t, 3, Options{})
+			next, _ := f.open(Options{})
+			got := make(chan *Lock)
+			go func() {
+				l, err := lk.Acquire(t.Context(), "a")
+				if err != nil && !errors.Is(err, ErrClosed) {
+					t.Error(err)
+				}
+				got <- l
+			}()
+			time.Sleep(at)
+			if err := lk.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+			<-got
+			acquired(t, next, "a")
+		})
+	}
+}
+
+// TestDroppedLocksDoNotAddUp: what Shutdown has to release is noted, and locks whose holders have dropped them are not kept.
+func TestDroppedLocksDoNotAddUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, lk, _ := aFleet(t, 3, Options{TTL: time.Second})
+		for i := range 1000 {
+			acquired(t, lk, fmt.Sprint(i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := len(lk.locks.all()); n > 64 {
+			t.Errorf("%d locks are noted, of which 10 live", n)
+		}
+	})
+}
+
+// TestRenewWhileEndsWithItsContext: the lock then lasts until the end of its validity, and no longer; a release comes first if it does.
+func TestRenewWhileEndsWithItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, lk, _ := aFleet(t, 3, Options{})
+		request, cancel := context.WithCancel(t.Context())
+		l := acquired(t, lk, "a", RenewWhile(request))
+		gone := acquired(t, lk, "b", RenewWhile(request))
+		j := acquiredUnder(t, lk, acquired(t, lk, "c"), "c", Reentrant(), RenewWhile(request))
+		pass(time.Minute)
+		if err := errors.Join(gone.Release(t.Context()), l.why(), j.why()); err != nil {
+			t.Fatal("it was not renewed:", err)
+		}
+		cancel()
+		synctest.Wait()
+		<-l.Context(t.Context()).Done()
+		if late := time.Since(l.Until()); late < 0 || late > time.Millisecond || !errors.Is(l.why(), errExpired) {
+			t.Errorf("ended %v after its validity: %v", late, l.why())
+		}
+		pass(10 * time.Second)
+		if j.why() == nil {
+			t.Error("the handle that joined is renewed still")
+		}
+		if err := j.Release(t.Context()); !errors.Is(err, ErrLost) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestForgottenLockIsWarnedOfOnce: one that is renewed for an hour while nobody would notice its end, by the place in the program.
+func TestForgottenLockIsWarnedOfOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var warned []string
+		var mu sync.Mutex
+		_, lk, _ := aFleet(t, 3, Options{Hooks: &Hooks{Warning: func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			warned = append(warned, err.Error())
+		}}})
+		used := acquired(t, lk, "used", AutoRenew())
+		ctx := used.Context(t.Context())
+		bounded := acquired(t, lk, "bounded", RenewWhile(t.Context()))
+		go func() {
+			_ = lk.Do(t.Context(), "do", func(ctx context.Context, _ *Lock) error { <-ctx.Done(); return nil })
+		}()
+		for i := range 3 {
+			_, err := lk.Acquire(t.Context(), fmt.Sprint("forgotten", i), AutoRenew())
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(3 * time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(warned) != 1 || !strings.Contains(warned[0], "extend_test.go:") || !strings.Contains(warned[0], "TestForgottenLockIsWarnedOfOnce") {
+			t.Errorf("warned: %q", warned)
+		}
+		if ctx.Err() != nil || bounded.why() != nil {
+			t.Error("the others have ended")
+		}
+	})
 }

@@ -138,9 +138,11 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 	l.trace = t
 	l, err = lk.attach(ctx, t, l)
 	if err == nil {
-		lk.watched(l)
 		if a.renewed {
 			l.keep()
+		}
+		if err = lk.holds(l); err != nil {
+			l = nil
 		}
 	}
 	t.ends(l, err)
@@ -330,9 +332,19 @@ func (l *Lock) join(a *acquisition) *Lock {
 		hold.end(errShut)
 		return nil
 	}
+	if a.minHold != nil {
+		hold.mu.Lock()
+		if until := l.locker.now().Add(*a.minHold); until.After(hold.minUntil) {
+			hold.minUntil = until
+		}
+		hold.mu.Unlock()
+	}
 	if a.renewed {
 		j.renewed = true
 		hold.keep()
+	}
+	if a.while != nil {
+		j.keepWhile(a.while)
 	}
 	return j
 }

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/set"
+	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -113,6 +115,58 @@ func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 		return nil, err
 	}
 	return Judge(name, nodes, view.Quorum), nil
+}
+
+// Watch returns an iterator over the states of a lock: the present one, and then each that differs from the one before
+// in its State, in who has the lock (Status.By.Since says since when) or in who waits for it. The iterator ends with ctx.
+//
+// Watch asks all nodes as Inspect does, once every so often; every 0 means a tenth of Options.TTL, at least 100 ms and at
+// most a second. What lasts for less than that may not be seen. If too few nodes answer, the State is StateUnknown. An
+// error ends the iterator: the name is bad, or the Locker was closed.
+//
+// With [Locker.Do] in a loop this is leader election: Do campaigns, its function resigns by returning, Watch observes.
+func (lk *Locker) Watch(ctx context.Context, name string, every time.Duration) iter.Seq2[*Status, error] {
+	return func(yield func(*Status, error) bool) {
+		var last *Status
+		for ctx.Err() == nil {
+			s, err := lk.Inspect(ctx, name)
+			switch {
+			case err != nil:
+				yield(nil, err)
+				return
+			case ctx.Err() != nil: // it knows no more than that
+				return
+			case last == nil || !s.same(last):
+				if !yield(s, nil) {
+					return
+				}
+				last = s
+			}
+			pause := every
+			if pause <= 0 {
+				pause = waitlist.Heartbeat(lk.settings().TTL)
+			}
+			if err := lk.sleepFor(ctx, name, pause); err == ErrClosed {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// same reports whether two Statuses have the same State, holders and waiters. Their order and their TTLs do not matter.
+func (s *Status) same(o *Status) bool {
+	who := func(s *Status) (all []string) {
+		for _, h := range s.Holders {
+			all = append(all, string(h.Mode)+" "+h.Token)
+		}
+		for _, w := range s.Waiting {
+			all = append(all, w.Waiter)
+		}
+		slices.Sort(all)
+		return all
+	}
+	return s.State == o.State && s.Token == o.Token && slices.Equal(who(s), who(o))
 }
 
 // Judge draws the conclusion that [Locker.Inspect] draws from what the nodes say of a lock, for a program that has

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -381,6 +382,75 @@ func TestHolderIsNamedInStatusAndErrors(t *testing.T) {
 		s = inspected(t, one, "a/b")
 		if since := time.Since(s.By.Since); s.By.Owner != "db-2" || s.By.Trace != "db-2's acquire" || since < 0 || since > 100*time.Millisecond {
 			t.Errorf("waited for: %+v, %v ago", s.By, since)
+		}
+	})
+}
+
+// TestWatchYieldsEachChange: who has the lock, when it is free, who waits, and that too few nodes answer.
+func TestWatchYieldsEachChange(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, lk, _ := aFleet(t, 3, Options{Owner: "a"})
+		other, _ := f.open(Options{})
+		var got []string
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for s, err := range other.Watch(ctx, "leader", 0) {
+				if err != nil {
+					t.Error(err)
+				}
+				got = append(got, fmt.Sprint(s.State, len(s.Waiting), s.Token != "" && s.By.Since.IsZero()))
+			}
+		}()
+		pass(3 * time.Second)
+		l := acquired(t, lk, "leader", AutoRenew())
+		pass(20 * time.Second)
+		go func() {
+			_ = other.Do(t.Context(), "leader", func(context.Context, *Lock) error { pause(5 * time.Second); return nil })
+		}()
+		pass(3 * time.Second)
+		_ = l.Release(t.Context())
+		pass(10 * time.Second)
+		f.nodes[0].Kill()
+		pass(3 * time.Second)
+		f.nodes[1].Kill()
+		pass(3 * time.Second)
+		cancel()
+		<-ended
+		want := []string{"free 0 false", "held 0 false", "held 1 false", "held 0 false", "free 0 false", "unknown 0 false"}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}
+
+func pause(d time.Duration) { time.Sleep(d) }
+
+// TestWatchEnds: with its loop, with a name that cannot be, and with the Locker.
+func TestWatchEnds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, lk, _ := aFleet(t, 3, Options{})
+		for range lk.Watch(t.Context(), "a", time.Second) {
+			break
+		}
+		for _, err := range lk.Watch(t.Context(), "", time.Second) {
+			if err == nil {
+				t.Error("a lock without a name was watched")
+			}
+		}
+		var last error
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for _, last = range lk.Watch(t.Context(), "a", time.Hour) {
+			}
+		}()
+		pass(time.Second)
+		lk.Shutdown(t.Context())
+		<-ended
+		if !errors.Is(last, ErrClosed) {
+			t.Errorf("the Locker was closed, and Watch says %v", last)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -41,10 +42,14 @@ type acquisition struct {
 	asked   string // the name as the caller wrote it
 	options []AcquireOption
 
-	name    string // normalized
-	ttl     time.Duration
-	maxHold *time.Duration // nil: no limit
-	renewed bool
+	name     string // normalized
+	ttl      time.Duration
+	maxHold  *time.Duration // nil: no limit
+	minHold  *time.Duration // nil: a release deletes the keys
+	patience *time.Duration // Wait; nil: until the context ends
+	renewed  bool
+	while    context.Context // it is renewed until this one ends; nil: until it ends itself
+	byDo     bool            // Do releases it
 
 	reentrant bool // the call may join a lock of its context that includes what it asks for
 
@@ -65,6 +70,7 @@ type acquisition struct {
 	shut  *shutOut  // records refusals for the queue; nil: the call does not wait
 	began time.Time // when the call began
 	until time.Time // the call's deadline; zero: only its context ends it
+	place uintptr   // of the call in the program, for a Warning (forgotten); 0: there is to be none
 
 	ahead time.Duration // how far its fence may be ahead of the nodes' clocks; see concede
 }
@@ -79,10 +85,35 @@ func MaxHold(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.maxHold = &d })
 }
 
+// MinHold keeps the lock for d after it was acquired, even if it is released earlier: Release then sets the TTL to what
+// is left of d and deletes nothing, and the process may end. Until then every other client finds the lock held. So
+// machines that begin less than d apart do the work of one tick of a schedule once:
+//
+//	err := locker.Do(ctx, "nightly", work, redlock.Wait(0), redlock.MinHold(time.Minute))
+//
+// d is at most the set's MaxTTL ([Members]). If the lock is lost, or its process dies before the release, MinHold does
+// nothing; nor does it for a lock that was detached.
+func MinHold(d time.Duration) AcquireOption {
+	return acquireOption(func(a *acquisition) { a.minHold = &d })
+}
+
+// Wait bounds how long [Locker.Acquire] and [Locker.Do] wait for the lock; their context bounds the waiting and the work.
+// Wait(0) asks once, as [Locker.TryAcquire] does, for which Wait changes nothing. When the time is over, the error is
+// ErrHeld or ErrNoQuorum, and not a context's.
+func Wait(d time.Duration) AcquireOption {
+	return acquireOption(func(a *acquisition) { a.patience = &d })
+}
+
 // AutoRenew makes the Locker renew the lock after every third of its TTL, until the lock is released or lost. It needs
 // no goroutine. The holder should work under [Lock.Context], which ends when the lock does.
 func AutoRenew() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.renewed = true })
+}
+
+// RenewWhile is [AutoRenew] as long as ctx lives, which may be the context of a request. When ctx ends, the Locker stops
+// renewing the lock, which then lasts until [Lock.Until] unless it is released.
+func RenewWhile(ctx context.Context) AcquireOption {
+	return acquireOption(func(a *acquisition) { a.renewed, a.while = true, ctx })
 }
 
 // Reentrant makes the lock reentrant through its context: under the context of a lock of the same Locker
@@ -141,6 +172,12 @@ func (o *settings) acquisition(name string, options []AcquireOption) (*acquisiti
 	if a.maxHold != nil && *a.maxHold <= 0 {
 		return a, refuse("MaxHold %v is not a time to hold it for", *a.maxHold)
 	}
+	if a.minHold != nil && (*a.minHold <= 0 || a.maxHold != nil && *a.minHold > *a.maxHold) {
+		return a, refuse("MinHold %v is not a time above 0, and at most MaxHold", *a.minHold)
+	}
+	if a.patience != nil && *a.patience < 0 {
+		return a, refuse("Wait %v is less than 0: without Wait the call waits until its context ends", *a.patience)
+	}
 	if err := a.plan(o); err != nil {
 		return a, refuse("%w", err)
 	}
@@ -150,15 +187,27 @@ func (o *settings) acquisition(name string, options []AcquireOption) (*acquisiti
 // over reports whether a TTL is longer than the set allows, as far as that is known.
 func (o *settings) over(ttl time.Duration) bool { return o.most > 0 && ttl > o.most }
 
+// longest is how long the keys of the lock may stay on a node that nobody speaks to any more.
+func (a *acquisition) longest() time.Duration {
+	if a.minHold == nil {
+		return a.ttl
+	}
+	return max(a.ttl, *a.minHold)
+}
+
 // bounds returns an error if the lock's TTL is longer than the set allows, as far as that is known.
 func (o *settings) bounds(a *acquisition) error {
+	d, what, less := a.longest(), "TTL", "less, since a lock that is held for longer is renewed (Do, AutoRenew)"
+	if d > a.ttl {
+		what, less = "MinHold", "less"
+	}
 	switch {
-	case !o.over(a.ttl):
+	case !o.over(d):
 		return nil
 	case o.Quarantine < 0:
-		return fmt.Errorf("redlock: acquire %q: TTL %v is over Options.MaxTTL %v", a.asked, a.ttl, o.most)
+		return fmt.Errorf("redlock: acquire %q: %s %v is over Options.MaxTTL %v", a.asked, what, d, o.most)
 	}
-	return fmt.Errorf("redlock: acquire %q: TTL is %v, and the set allows %v (its MaxTTL): ask for less, since a lock that is held for longer is renewed (Do, AutoRenew); or change it for all programs with redlock members set max-ttl %v: after a restart a node has no vote for so long", a.asked, a.ttl, o.most, a.ttl)
+	return fmt.Errorf("redlock: acquire %q: %s is %v, and the set allows %v (its MaxTTL): ask for %s; or change it for all programs with redlock members set max-ttl %v: after a restart a node has no vote for so long", a.asked, what, d, o.most, less, d)
 }
 
 func (a *acquisition) apply(options []AcquireOption) error {

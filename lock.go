@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 // The mutexes of the library, in the order in which they are taken. A goroutine that has one takes none above it, and
 // below it none but those that its line names.
 //
+//	registry.mu     the locks that are held; then Lock.mu
 //	List.mu         the local queues, and who listens (package waitlist); then Group.mu
 //	Waiter.mu       what a waiter knows of itself at each node (package waitlist)
 //	Lock.mu         of a hold: until, endErr, watchers, the handles that have joined; then Lock.mu of
@@ -51,15 +54,19 @@ type Lock struct {
 	shut     *shutOut         // records refusals for the call; nil: the call does not wait
 	hold     *Lock            // the lock that it has joined (Reentrant); nil: none
 	maxUntil time.Time        // MaxHold: it ends by then; zero: no such limit
+	byDo     bool             // Do releases it
+	place    uintptr          // where in the program it was acquired; 0: nobody wants to know (forgotten)
 	since    time.Time        // when it was acquired
 	trace    *opTrace         // of its acquisition; nil: not traced
 
 	mu         sync.Mutex // protects what follows, except renewal; and claim.KeepPlace and RetryBy
 	until      time.Time  // the end of validity
+	minUntil   time.Time  // MinHold: a release keeps it until then; zero: the release ends it
 	endErr     error      // why it has ended; nil while it has not
 	done       chan struct{}
 	watchers   map[*watcher]struct{}
 	alarm      *time.Timer // at until, if there is a context or a renewal to end; nil: there is none yet
+	unbind     func() bool // stops waiting for the end of RenewWhile's context; nil: there is none
 	released   chan struct{}
 	releaseErr error // what Release returned; once released is closed
 	extendSem  chan struct{}
@@ -69,7 +76,7 @@ type Lock struct {
 	joined     map[*Lock]struct{}
 	attached   bool // it came from another process: a node that lost it does not get it again
 	ownerDone  bool // its own handle was released, but not all that have joined
-	renewed    bool // of a handle that has joined: it asked for renewal
+	renewed    bool // this handle asked for renewal, and unkeep has not ended that
 
 	trouble *renewalTrouble // the renewals that have failed since the last success; nil: none
 
@@ -251,8 +258,11 @@ func (l *Lock) Context(parent context.Context) context.Context {
 	l.watchers[w] = struct{}{}
 	alive := l.hold != nil || l.watch()
 	l.mu.Unlock()
-	if !alive {
+	switch {
+	case !alive:
 		l.end(errShut)
+	case l.locker.isClosing(): // after the context was added: Shutdown ends those that it finds
+		cancel(errStopping)
 	}
 	context.AfterFunc(ctx, func() { // a parent that ends first leaves nothing behind
 		l.mu.Lock()
@@ -380,9 +390,12 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 	if l.done != nil && !l.ownerDone {
 		close(l.done)
 	}
-	watchers, joined := l.watchers, l.joined
+	watchers, joined, unbind := l.watchers, l.joined, l.unbind
 	l.watchers, l.joined = nil, nil
 	l.mu.Unlock()
+	if unbind != nil {
+		unbind()
+	}
 	for w := range watchers {
 		w.cancel(cause)
 	}
@@ -390,17 +403,82 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 		j.end(cause)
 	}
 	l.locker.renewals.Remove(&l.renewal)
+	l.locker.locks.remove(l)
 	if ended := l.locker.parts.Ended; ended != nil {
 		ended(l)
 	}
 	return cause, true
 }
 
-// watched calls the test that watches all locks, if there is one, with a lock that was acquired or attached.
-func (lk *Locker) watched(l *Lock) {
-	if held := lk.parts.Held; held != nil {
+// holds registers a lock that was acquired or attached, for Shutdown. If Shutdown or Close was called meanwhile, holds
+// releases the lock and returns ErrClosed.
+func (lk *Locker) holds(l *Lock) error {
+	lk.locks.add(l)
+	if lk.isClosing() { // after add: Shutdown releases those that it finds
+		l.end(errReleased)
+		l.releaseAsync()
+		return ErrClosed
+	}
+	if held := lk.parts.Held; held != nil { // a test watches all locks
 		held(l)
 	}
+	return nil
+}
+
+// dismiss ends the contexts of a lock, and of the handles that have joined it. The lock stays held. Shutdown calls it.
+func (l *Lock) dismiss() {
+	l.mu.Lock()
+	watchers := l.watchers
+	l.watchers = nil
+	joined := slices.Collect(maps.Keys(l.joined))
+	l.mu.Unlock()
+	for w := range watchers {
+		w.cancel(errStopping)
+	}
+	for _, j := range joined {
+		j.dismiss()
+	}
+}
+
+// A registry has the locks of a Locker that are held, for Shutdown. A lock whose holder has dropped it without a release
+// stays in it after its end until the next cleaning, which add makes when there are 64, or twice as many as after the
+// last one.
+type registry struct {
+	mu    sync.Mutex // protects what follows; Lock.mu is taken under it
+	locks map[*Lock]struct{}
+	clean int // how many there are when add cleans
+}
+
+func (r *registry) add(l *Lock) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.locks) >= r.clean {
+		for l := range r.locks {
+			if l.over() || l.left() == 0 {
+				delete(r.locks, l)
+			}
+		}
+		r.clean = max(64, 2*len(r.locks))
+	}
+	if r.locks == nil {
+		r.locks = make(map[*Lock]struct{})
+	}
+	r.locks[l] = struct{}{}
+}
+
+func (r *registry) remove(l *Lock) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.locks, l)
+}
+
+// all returns the locks, in the order in which they were acquired.
+func (r *registry) all() []*Lock {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(r.locks), func(a, b *Lock) int {
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.claim.Token, b.claim.Token))
+	})
 }
 
 // ended returns a channel that is closed when the lock ends.
@@ -477,6 +555,16 @@ func (l *Lock) Release(ctx context.Context) error {
 	return l.releaseErr
 }
 
+// releaseAll releases the handle that acquired the lock, and those that have joined it.
+func (l *Lock) releaseAll(ctx context.Context) {
+	l.mu.Lock()
+	joined := slices.Collect(maps.Keys(l.joined))
+	l.mu.Unlock()
+	for _, j := range append(joined, l) {
+		_ = j.Release(ctx)
+	}
+}
+
 func (l *Lock) release(ctx context.Context) error {
 	lk := l.locker
 	if err := lk.enter(); err != nil {
@@ -491,6 +579,11 @@ func (l *Lock) release(ctx context.Context) error {
 		return first
 	}
 	t := lk.begins(ctx, "release", l.name, l)
+	if rest := l.mustStay(now); rest > 0 {
+		err := l.leave(t, rest)
+		t.ends(l, err)
+		return err
+	}
 	r := lk.newRound(wire.Release, l, nil)
 	defer r.drop()
 	r.trace = t
@@ -506,6 +599,40 @@ func (l *Lock) release(ctx context.Context) error {
 	return err
 }
 
+// mustStay returns what is left of MinHold; 0: nothing is, or the lock has none.
+func (l *Lock) mustStay(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.minUntil.IsZero() {
+		return 0
+	}
+	return left(l.minUntil, now)
+}
+
+// leave sets the TTL of a lock that is released to rest, what is left of its MinHold, and returns when a quorum has
+// confirmed that, after a NodeTimeout at the latest. The error is ErrLost or ErrNoQuorum, as that of a release.
+//
+// leave sends an extension of another Lock with the same token, which nobody holds: it has its own TTL, and a node that
+// has lost the token does not get it anew (attached).
+func (l *Lock) leave(t *opTrace, rest time.Duration) error {
+	lk := l.locker
+	k := &Lock{locker: lk, name: l.name, claim: l.claim.Joined(), attached: true}
+	k.claim.TTL, k.claim.Millis = rest, (rest + time.Millisecond - 1).Milliseconds()
+	limit := lk.nodeTimeout(l.claim.TTL)
+	r := lk.newRound(wire.Extend, k, nil)
+	defer r.drop()
+	r.trace = t
+	now := lk.now()
+	r.start(now, now.Add(limit))
+	r.wait(context.Background(), limit)
+	if r.decided() == won {
+		return nil
+	}
+	err := r.explain(lk.now(), nil)
+	err.Op = wire.Release.String()
+	return err
+}
+
 // releaseJoined releases a handle that joined another lock (Reentrant), and that lock, too, if this is its last handle.
 func (l *Lock) releaseJoined(ctx context.Context) error {
 	first, ok := l.end(errReleased)
@@ -513,9 +640,7 @@ func (l *Lock) releaseJoined(ctx context.Context) error {
 	delete(l.hold.joined, l)
 	last := l.hold.ownerDone && len(l.hold.joined) == 0
 	l.hold.mu.Unlock()
-	if l.renewed {
-		l.locker.renewals.Unkeep(&l.hold.renewal)
-	}
+	l.unkeep()
 	switch {
 	case last:
 		return l.hold.release(ctx)

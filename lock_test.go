@@ -659,3 +659,99 @@ func TestWithoutReentrantTheHeldLockIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestMinHoldKeepsAReleasedLock: others find it held until MinHold is over, whether its process lives or not, and free after that.
+func TestMinHoldKeepsAReleasedLock(t *testing.T) {
+	for _, hold := range []time.Duration{2 * time.Second, 8 * time.Second} { // less and more than the TTL
+		bubble(t, func(t *testing.T) {
+			f, lk, h := aFleet(t, 5, Options{TTL: 4 * time.Second, MaxTTL: 10 * time.Second})
+			other, _ := f.open(Options{TTL: 4 * time.Second, MaxTTL: 10 * time.Second})
+			f.nodes[0].Kill()
+			l := acquired(t, lk, "a", MinHold(hold), AutoRenew())
+			ctx := l.Context(t.Context())
+			pass(time.Second)
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if cause := context.Cause(ctx); cause != errReleased {
+				t.Errorf("the work was told %v", cause)
+			}
+			h.Crash()
+			until := l.Since().Add(hold)
+			pass(time.Until(until) - 50*time.Millisecond)
+			if _, err := other.TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) {
+				t.Errorf("MinHold(%v): just before the end: %v", hold, err)
+			}
+			pass(time.Until(until) + 10*time.Millisecond)
+			if _, err := other.TryAcquire(t.Context(), "a"); err != nil {
+				t.Errorf("MinHold(%v): just after the end: %v", hold, err)
+			}
+		})
+	}
+}
+
+// TestMinHoldOfALostLockIsLost: a release under MinHold says so if a quorum does not have the lock any more, or does not answer.
+func TestMinHoldOfALostLockIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, lk, _ := aFleet(t, 3, Options{})
+		l := acquired(t, lk, "a", MinHold(5*time.Second))
+		for _, n := range f.nodes {
+			n.Evict(9)
+		}
+		wantQuorumError(t, l.Release(t.Context()), ErrLost)
+
+		l = acquired(t, lk, "b", MinHold(5*time.Second))
+		for _, n := range f.nodes {
+			n.Hang(true)
+		}
+		wantQuorumError(t, l.Release(t.Context()), ErrNoQuorum)
+		for _, n := range f.nodes {
+			n.Hang(false)
+		}
+		pass(30 * time.Second)
+		acquired(t, lk, "b")
+	})
+}
+
+// TestMinHoldIsBoundedByTheSet: a key that nobody renews lives for the set's MaxTTL at most.
+func TestMinHoldIsBoundedByTheSet(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, lk, _ := aFleet(t, 3, Options{TTL: 4 * time.Second, MaxTTL: 10 * time.Second})
+		for _, options := range [][]AcquireOption{{MinHold(11 * time.Second)}, {MinHold(0)}, {MinHold(2 * time.Second), MaxHold(time.Second)}} {
+			if _, err := lk.TryAcquire(t.Context(), "a", options...); err == nil || !strings.Contains(err.Error(), "MinHold") {
+				t.Errorf("%v", err)
+			}
+		}
+		if s := inspected(t, lk, "a"); s.State != StateFree {
+			t.Errorf("the lock is %v", s.State)
+		}
+	})
+}
+
+// TestMinHoldOfAHandleThatJoins: the lock is kept for the longest of its handles, and released with the last.
+func TestMinHoldOfAHandleThatJoins(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, lk, _ := aFleet(t, 3, Options{})
+		l := acquired(t, lk, "a")
+		j := acquiredUnder(t, lk, l, "a", Reentrant(), MinHold(3*time.Second))
+		if err := errors.Join(l.Release(t.Context()), j.Release(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if s := inspected(t, lk, "a"); s.State != StateHeld || s.TTL > 3*time.Second {
+			t.Errorf("%v for %v", s.State, s.TTL)
+		}
+		pass(3 * time.Second)
+		if s := inspected(t, lk, "a"); s.State != StateFree {
+			t.Errorf("after MinHold: %v", s.State)
+		}
+	})
+}
+
+func acquiredUnder(t *testing.T, lk *Locker, l *Lock, name string, options ...AcquireOption) *Lock {
+	t.Helper()
+	j, err := lk.TryAcquire(l.Context(t.Context()), name, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}

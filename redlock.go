@@ -101,8 +101,14 @@ type Locker struct {
 	closing     chan struct{}
 	scriptUntil scriptUntil
 
-	mu     sync.Mutex // protects closed: after it, active gets no more calls
+	locks  registry
+	noMore sync.Once // closes closing
+	places sync.Map  // the places of the program that a Warning has named (Lock.forgotten)
+
+	mu     sync.Mutex // protects closed, after which active gets no more calls, doing and done
 	closed bool
+	doing  int            // calls of Do under way
+	done   chan struct{}  // closed when the last call of Do has returned; nil: Shutdown does not wait
 	active sync.WaitGroup // calls under way (enter), for which Close waits
 	shut   shutOuts       // which nodes refuse this client, for how long
 }
@@ -125,10 +131,80 @@ func (lk *Locker) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "redlock.Locker(%d of %d nodes: %s; TTL %v)", view.Quorum, len(names), strings.Join(names, ", "), lk.settings().TTL)
 }
 
+// Shutdown ends the work under the Locker's locks, releases them, and closes the Locker. Call it when the program is told
+// to end: the next process gets the locks as soon as the work has ended, and not when their TTL is over. Shutdown
+//
+//   - makes all calls for a lock return ErrClosed, those that wait and later ones;
+//   - ends the contexts of all locks, with a cause that is ErrClosed and not ErrLost: the locks are still held, and
+//     renewed, until their work has ended;
+//   - waits until every call of [Locker.Do] has returned, which releases its lock, or until ctx ends;
+//   - releases the locks of [Locker.Acquire], TryAcquire and Attach that are still held: work under them must have
+//     ended by then;
+//   - calls Close.
+//
+// If ctx ends first, the error is ctx's, and says how many functions of Do still run. Shutdown does not release their
+// locks, since the work goes on: no other client can have them until their TTL is over. The error is ErrClosed if the
+// Locker was closed before.
+func (lk *Locker) Shutdown(ctx context.Context) error {
+	if err := lk.made(); err != nil {
+		return err
+	}
+	lk.noMore.Do(func() { close(lk.closing) })
+	for _, l := range lk.locks.all() {
+		l.dismiss()
+	}
+	err := lk.awaitDo(ctx)
+	var releases sync.WaitGroup
+	for _, l := range lk.locks.all() {
+		if !l.byDo {
+			releases.Go(func() { l.releaseAll(ctx) })
+		}
+	}
+	releases.Wait()
+	return errors.Join(err, lk.Close())
+}
+
+// awaitDo waits until no call of Do runs, or ctx ends.
+func (lk *Locker) awaitDo(ctx context.Context) error {
+	lk.mu.Lock()
+	if lk.doing == 0 {
+		lk.mu.Unlock()
+		return nil
+	}
+	if lk.done == nil {
+		lk.done = make(chan struct{})
+	}
+	done := lk.done
+	lk.mu.Unlock()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	return fmt.Errorf("redlock: shutdown: %w, and %s: their locks are kept until their TTL is over", ended(ctx), counted(lk.doing, "function of Do still runs", "functions of Do still run"))
+}
+
+func (lk *Locker) doBegins() {
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	lk.doing++
+}
+
+func (lk *Locker) doEnds() {
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	if lk.doing--; lk.doing == 0 && lk.done != nil {
+		close(lk.done)
+		lk.done = nil
+	}
+}
+
 // Close ends all waiting, sends what is left to be released, for at most twice Options.NodeTimeout, and leaves no
 // goroutine and no connection.
 //
-// Close does not release held locks, because it cannot know that their work has ended. Their contexts end with
+// Close does not release held locks (Shutdown does), because it cannot know that their work has ended. Their contexts end with
 // ErrClosed, and no other client can have them until their TTL is over. So call Close last: end the contexts of Do,
 // wait until every Do has returned, and release what Acquire has returned. The example does that when the process is
 // told to end.
@@ -148,7 +224,7 @@ func (lk *Locker) Close() error {
 	lk.closed = true
 	lk.mu.Unlock()
 	countClosed()
-	close(lk.closing)
+	lk.noMore.Do(func() { close(lk.closing) })
 	lk.renewals.Close()
 	lk.active.Wait() // waiting calls return now; rounds are bounded by NodeTimeout, and may have something to give back
 	lk.waiting.Close()
