@@ -72,10 +72,9 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 // reason if the lock ended before fn did. A release that could not be confirmed in time is no error, since the work is
 // done and the TTL is the backstop: Hooks.Unreleased reports it.
 func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, *Lock) error, options ...AcquireOption) (err error) {
-	if err := lk.made(); err != nil {
+	if err := lk.doBegins(); err != nil {
 		return err
 	}
-	lk.doBegins()
 	defer lk.doEnds()
 	l, err := lk.Acquire(ctx, name, append(options[:len(options):len(options)], ofDo)...)
 	if err != nil {
@@ -89,7 +88,7 @@ func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, 
 	return fn(l.Context(ctx), l)
 }
 
-// ofDo makes the lock one that Do renews and releases.
+// ofDo is AutoRenew for a lock that Do releases.
 var ofDo AcquireOption = acquireOption(func(a *acquisition) { a.renewed, a.byDo = true, true })
 
 // A call is a TryAcquire or an Acquire under way: what it asks for, and its operation of Hooks.Trace (nil: not traced).
@@ -114,16 +113,21 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 		return nil, nil, err
 	}
 	a.began = began
-	if a.renewed && !a.byDo && a.while == nil {
+	if a.renewed && !a.byDo && a.while == nil && a.maxHold == nil {
 		var pc [1]uintptr
 		runtime.Callers(3, pc[:]) // of Acquire or TryAcquire, which has called this
 		a.place = pc[0]
 	}
-	if l, err := lk.within(ctx, a); l != nil || err != nil {
-		return nil, l, err
-	}
 	if lk.isClosing() {
 		return nil, nil, ErrClosed
+	}
+	if a.minHold != nil { // also of a call that joins a lock, and is not bounded by that lock's TTL
+		if err := lk.bounds(ctx, a); err != nil {
+			return nil, nil, err
+		}
+	}
+	if l, err := lk.within(ctx, a); l != nil || err != nil {
+		return nil, l, err
 	}
 	if err := lk.bounds(ctx, a); err != nil {
 		return nil, nil, err
@@ -134,9 +138,7 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 // ends reports the result of the call to the trace, and returns it.
 func (c *call) ends(l *Lock, err error) (*Lock, error) {
 	if err == nil {
-		if err = c.lk.holds(l); err != nil {
-			l = nil
-		}
+		c.lk.watched(l)
 	}
 	c.trace.ends(l, err)
 	return l, err
@@ -172,12 +174,14 @@ func (c *call) waitFor(d time.Duration) (*Lock, error) {
 	defer cancel()
 	c.ctx = ctx
 	l, err := c.wait()
-	if err == nil || context.Cause(ctx) != waited {
-		return l, err
-	}
 	why := quorumError(err)
-	if why == nil { // the time ended before a node was asked
+	switch {
+	case why == nil && errors.Is(err, waited): // the time ended before a node was asked
 		why = c.unasked(context.Background(), c.began)
+	case why == nil || why.Cause != nil && !errors.Is(why.Cause, waited):
+		return l, err
+	case why.Cause == nil && context.Cause(ctx) != waited: // waiting does not help
+		return nil, err
 	}
 	why.Cause = waited
 	return nil, why
@@ -463,10 +467,12 @@ func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 		l.maxUntil = now.Add(*c.maxHold)
 	}
 	if c.minHold != nil {
-		l.minUntil = now.Add(*c.minHold)
+		l.minHold, l.minUntil = *c.minHold, now.Add(*c.minHold)
 	}
 	l.until = l.validUntil(sent)
-	l.byDo, l.place = c.byDo, c.place
+	if l.place = c.place; !c.lk.holds(l) {
+		return nil, ErrClosed
+	}
 	if c.renewed {
 		l.renewed = true
 		l.keep()

@@ -267,18 +267,20 @@ func (i item) Renewed(res renew.Result) {
 	i.forgotten()
 }
 
-// longRenewed is how old a renewed lock is, of which no context is in use, when a Warning says so.
+// longRenewed is how old a renewed lock is, and how long ago its last context was made, when a Warning says that no context
+// of it is in use.
 const longRenewed = time.Hour
 
 // forgotten warns of a lock that has been renewed for longRenewed and has no context in use: nobody would notice its end,
 // so its Release was forgotten, as a rule. Each place of the program that acquires such locks is named once.
 func (l *Lock) forgotten() {
 	lk := l.locker
-	if l.place == 0 || elapsed(l.since, lk.now()) < longRenewed {
+	now := lk.now()
+	if l.place == 0 || elapsed(l.since, now) < longRenewed || lk.isClosing() {
 		return
 	}
 	l.mu.Lock()
-	used := l.endErr != nil || len(l.watchers) > 0 || len(l.joined) > 0
+	used := l.endErr != nil || len(l.watchers) > 0 || len(l.joined) > 0 || !l.used.IsZero() && elapsed(l.used, now) < longRenewed
 	l.mu.Unlock()
 	if used {
 		return
@@ -287,7 +289,7 @@ func (l *Lock) forgotten() {
 		return
 	}
 	at, _ := runtime.CallersFrames([]uintptr{l.place}).Next()
-	lk.settings().callbacks.warning(fmt.Errorf("redlock: the lock on %q has been renewed for %s, and no Context of it is in use: was its Release forgotten? It was acquired in %s (%s:%d). RenewWhile ends the renewal with a context, MaxHold after a time", l.name, printable.Duration(elapsed(l.since, lk.now())), at.Function, filepath.Base(at.File), at.Line))
+	lk.settings().callbacks.warning(fmt.Errorf("redlock: the lock on %q has been renewed for %s, and no Context of it is in use: was its Release forgotten? It was acquired in %s (%s:%d). RenewWhile ends the renewal with a context, MaxHold after a time", l.name, printable.Duration(elapsed(l.since, now)), at.Function, filepath.Base(at.File), at.Line))
 }
 
 // A renewal is a round by which the Locker extends a lock; package renew calls its methods.

@@ -116,6 +116,9 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 	if err := lk.made(); err != nil {
 		return nil, err
 	}
+	if lk.isClosing() {
+		return nil, ErrClosed
+	}
 	if err := lk.agree(ctx, lk.nodeTimeout(max(h.TTL, lk.settings().TTL))); err != nil {
 		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
 	}
@@ -131,18 +134,16 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 	if err := a.apply(options); err != nil {
 		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
 	}
-	if only := (acquisition{renewed: a.renewed}); fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", only) {
+	if only := (acquisition{renewed: a.renewed}); a.while != nil || fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", only) {
 		return nil, fmt.Errorf("redlock: attach %q: the only option is AutoRenew: the handle says what the lock is", h.Name)
 	}
 	t := lk.begins(ctx, "attach", l.name, nil)
 	l.trace = t
 	l, err = lk.attach(ctx, t, l)
 	if err == nil {
+		lk.watched(l)
 		if a.renewed {
 			l.keep()
-		}
-		if err = lk.holds(l); err != nil {
-			l = nil
 		}
 	}
 	t.ends(l, err)
@@ -217,6 +218,9 @@ func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error
 	if left(l.until, now) <= 0 {
 		l.releaseAsync()
 		return nil, l.lost(errMaxHold)
+	}
+	if !lk.holds(l) {
+		return nil, ErrClosed
 	}
 	return l, nil
 }
@@ -316,7 +320,7 @@ func (l *Lock) how() string {
 // join returns another handle of the lock's hold; nil: the hold has ended.
 func (l *Lock) join(a *acquisition) *Lock {
 	hold := cmp.Or(l.hold, l)
-	j := &Lock{locker: l.locker, name: a.name, claim: hold.claim, hold: hold}
+	j := &Lock{locker: l.locker, name: a.name, claim: hold.claim, hold: hold, renewed: a.renewed}
 	hold.mu.Lock()
 	if hold.endErr != nil || l != hold && l.why() != nil {
 		hold.mu.Unlock()
@@ -333,14 +337,14 @@ func (l *Lock) join(a *acquisition) *Lock {
 		return nil
 	}
 	if a.minHold != nil {
+		now := l.locker.now()
 		hold.mu.Lock()
-		if until := l.locker.now().Add(*a.minHold); until.After(hold.minUntil) {
-			hold.minUntil = until
+		if hold.mustStay(now) < *a.minHold {
+			hold.minHold, hold.minUntil = *a.minHold, now.Add(*a.minHold)
 		}
 		hold.mu.Unlock()
 	}
 	if a.renewed {
-		j.renewed = true
 		hold.keep()
 	}
 	if a.while != nil {

@@ -120,8 +120,8 @@ func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 // Watch returns an iterator over the states of a lock: the present one, and then each that differs from the one before
 // in its State, in who has the lock (Status.By.Since says since when) or in who waits for it. The iterator ends with ctx.
 //
-// Watch asks all nodes as Inspect does, once every so often; every 0 means a tenth of Options.TTL, at least 100 ms and at
-// most a second. What lasts for less than that may not be seen. If too few nodes answer, the State is StateUnknown. An
+// Watch asks all nodes as Inspect does, once every so often, which is at least 10 ms; every 0 means a tenth of Options.TTL,
+// at least 100 ms and at most a second. What lasts for less than that may not be seen. If too few nodes answer, the State is StateUnknown. An
 // error ends the iterator: the name is bad, or the Locker was closed.
 //
 // With [Locker.Do] in a loop this is leader election: Do campaigns, its function resigns by returning, Watch observes.
@@ -142,8 +142,8 @@ func (lk *Locker) Watch(ctx context.Context, name string, every time.Duration) i
 				}
 				last = s
 			}
-			pause := every
-			if pause <= 0 {
+			pause := max(every, 10*time.Millisecond)
+			if every <= 0 {
 				pause = waitlist.Heartbeat(lk.settings().TTL)
 			}
 			if err := lk.sleepFor(ctx, name, pause); err == ErrClosed {

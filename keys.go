@@ -49,7 +49,7 @@ type acquisition struct {
 	patience *time.Duration // Wait; nil: until the context ends
 	renewed  bool
 	while    context.Context // it is renewed until this one ends; nil: until it ends itself
-	byDo     bool            // Do releases it
+	byDo     bool            // Do releases it: nobody forgets to
 
 	reentrant bool // the call may join a lock of its context that includes what it asks for
 
@@ -99,7 +99,8 @@ func MinHold(d time.Duration) AcquireOption {
 
 // Wait bounds how long [Locker.Acquire] and [Locker.Do] wait for the lock; their context bounds the waiting and the work.
 // Wait(0) asks once, as [Locker.TryAcquire] does, for which Wait changes nothing. When the time is over, the error is
-// ErrHeld or ErrNoQuorum, and not a context's.
+// ErrHeld or ErrNoQuorum, and not a context's. A time of a few round trips may be over before the nodes have said that
+// the lock is held: then it is ErrNoQuorum.
 func Wait(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.patience = &d })
 }

@@ -54,15 +54,17 @@ type Lock struct {
 	shut     *shutOut         // records refusals for the call; nil: the call does not wait
 	hold     *Lock            // the lock that it has joined (Reentrant); nil: none
 	maxUntil time.Time        // MaxHold: it ends by then; zero: no such limit
-	byDo     bool             // Do releases it
 	place    uintptr          // where in the program it was acquired; 0: nobody wants to know (forgotten)
 	since    time.Time        // when it was acquired
 	trace    *opTrace         // of its acquisition; nil: not traced
 
-	mu         sync.Mutex // protects what follows, except renewal; and claim.KeepPlace and RetryBy
-	until      time.Time  // the end of validity
-	minUntil   time.Time  // MinHold: a release keeps it until then; zero: the release ends it
-	endErr     error      // why it has ended; nil while it has not
+	mu         sync.Mutex    // protects what follows, except renewal; and claim.KeepPlace and RetryBy
+	until      time.Time     // the end of validity
+	minUntil   time.Time     // MinHold: a release keeps it until then; zero: the release deletes its keys
+	minHold    time.Duration // from when to minUntil
+	stays      bool          // it was released, and is kept until minUntil
+	used       time.Time     // when a context of it was last made; zero: never, or nobody wants to know (place)
+	endErr     error         // why it has ended; nil while it has not
 	done       chan struct{}
 	watchers   map[*watcher]struct{}
 	alarm      *time.Timer // at until, if there is a context or a renewal to end; nil: there is none yet
@@ -256,6 +258,9 @@ func (l *Lock) Context(parent context.Context) context.Context {
 		l.watchers = make(map[*watcher]struct{})
 	}
 	l.watchers[w] = struct{}{}
+	if l.place != 0 {
+		l.used = l.locker.now()
+	}
 	alive := l.hold != nil || l.watch()
 	l.mu.Unlock()
 	switch {
@@ -410,19 +415,28 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 	return cause, true
 }
 
-// holds registers a lock that was acquired or attached, for Shutdown. If Shutdown or Close was called meanwhile, holds
-// releases the lock and returns ErrClosed.
-func (lk *Locker) holds(l *Lock) error {
-	lk.locks.add(l)
-	if lk.isClosing() { // after add: Shutdown releases those that it finds
+// holds registers a lock that was acquired or attached, for Shutdown. It returns false if Shutdown or Close was called
+// meanwhile. Then it has released the lock, but for one that was attached, which other processes may hold. The caller is
+// in enter, so Close waits until the release is in the lanes.
+func (lk *Locker) holds(l *Lock) bool {
+	lk.locks.add(l, lk.settings().TTL)
+	switch {
+	case !lk.isClosing(): // Shutdown finds the lock if it is called from now on
+		return true
+	case l.attached:
+		l.end(errDetached)
+	default:
 		l.end(errReleased)
 		l.releaseAsync()
-		return ErrClosed
 	}
-	if held := lk.parts.Held; held != nil { // a test watches all locks
+	return false
+}
+
+// watched calls the test that watches all locks, if there is one, with a lock that was acquired or attached.
+func (lk *Locker) watched(l *Lock) {
+	if held := lk.parts.Held; held != nil {
 		held(l)
 	}
-	return nil
 }
 
 // dismiss ends the contexts of a lock, and of the handles that have joined it. The lock stays held. Shutdown calls it.
@@ -441,24 +455,25 @@ func (l *Lock) dismiss() {
 }
 
 // A registry has the locks of a Locker that are held, for Shutdown. A lock whose holder has dropped it without a release
-// stays in it after its end until the next cleaning, which add makes when there are 64, or twice as many as after the
-// last one.
+// stays in it after its end until add cleans: when there are 64, or twice as many as after the last cleaning, or a TTL
+// after that.
 type registry struct {
-	mu    sync.Mutex // protects what follows; Lock.mu is taken under it
-	locks map[*Lock]struct{}
-	clean int // how many there are when add cleans
+	mu      sync.Mutex // protects what follows; Lock.mu is taken under it
+	locks   map[*Lock]struct{}
+	clean   int // how many there are when add cleans
+	cleaned time.Time
 }
 
-func (r *registry) add(l *Lock) {
+func (r *registry) add(l *Lock, ttl time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.locks) >= r.clean {
+	if len(r.locks) >= r.clean || elapsed(r.cleaned, l.since) > ttl {
 		for l := range r.locks {
 			if l.over() || l.left() == 0 {
 				delete(r.locks, l)
 			}
 		}
-		r.clean = max(64, 2*len(r.locks))
+		r.clean, r.cleaned = max(64, 2*len(r.locks)), l.since
 	}
 	if r.locks == nil {
 		r.locks = make(map[*Lock]struct{})
@@ -472,10 +487,11 @@ func (r *registry) remove(l *Lock) {
 	delete(r.locks, l)
 }
 
-// all returns the locks, in the order in which they were acquired.
+// all returns the locks that are valid, in the order in which they were acquired.
 func (r *registry) all() []*Lock {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	maps.DeleteFunc(r.locks, func(l *Lock, _ struct{}) bool { return l.left() == 0 })
 	return slices.SortedFunc(maps.Keys(r.locks), func(a, b *Lock) int {
 		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.claim.Token, b.claim.Token))
 	})
@@ -509,11 +525,12 @@ func (l *Lock) endErrLocked() error {
 	return l.endErr
 }
 
-// over reports whether the lock has ended; false if it was detached for another process.
+// over reports whether the lock has ended, and is not to stay on the nodes, for another process that attaches it or for its
+// MinHold.
 func (l *Lock) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.endErr != nil && l.endErr != errDetached
+	return l.endErr != nil && l.endErr != errDetached && !l.stays
 }
 
 // releaseAsync makes all nodes that may have the token delete it, as soon as they can be reached, and waits for none.
@@ -578,59 +595,78 @@ func (l *Lock) release(ctx context.Context) error {
 	if first, ok := l.end(errReleased); !ok {
 		return first
 	}
+	l.mu.Lock()
+	rest := l.mustStay(now)
+	l.stays = rest > 0
+	l.mu.Unlock()
 	t := lk.begins(ctx, "release", l.name, l)
-	if rest := l.mustStay(now); rest > 0 {
-		err := l.leave(t, rest)
-		t.ends(l, err)
-		return err
+	var err error
+	if rest > 0 {
+		err = l.leave(t, rest)
+	} else {
+		err = l.deleteKeys(t, now)
 	}
-	r := lk.newRound(wire.Release, l, nil)
-	defer r.drop()
-	r.trace = t
-	r.start(now, time.Time{}) // no deadline: a lane keeps it until it can be sent
-	r.wait(context.Background(), lk.nodeTimeout(l.claim.TTL))
-	if r.released() {
-		t.ends(l, nil)
-		return nil
-	}
-	err := r.explain(lk.now(), nil)
 	t.ends(l, err)
-	lk.settings().callbacks.unreleased(l, err)
+	if err != nil {
+		lk.settings().callbacks.unreleased(l, err)
+	}
 	return err
 }
 
-// mustStay returns what is left of MinHold; 0: nothing is, or the lock has none.
+// deleteKeys tells all nodes to delete the lock's keys, now or as soon as they can be reached, and returns when a quorum has
+// confirmed that, after a NodeTimeout at the latest. The error is ErrLost or ErrNoQuorum.
+func (l *Lock) deleteKeys(t *opTrace, now time.Time) error {
+	r := l.locker.newRound(wire.Release, l, nil)
+	defer r.drop()
+	r.trace = t
+	r.start(now, time.Time{}) // no deadline: a lane keeps it until it can be sent
+	r.wait(context.Background(), l.locker.nodeTimeout(l.claim.TTL))
+	if r.released() {
+		return nil
+	}
+	return r.explain(l.locker.now(), nil)
+}
+
+// mustStay returns what is left of MinHold; 0: nothing is, or the lock has none. Of the wall clock and the monotonic one, the
+// one by which more is left counts: a clock that was set forward must not make a second machine do the work. Caller holds
+// l.mu.
 func (l *Lock) mustStay(now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.minUntil.IsZero() {
 		return 0
 	}
-	return left(l.minUntil, now)
+	return max(0, min(elapsed(now, l.minUntil), l.minHold))
 }
 
 // leave sets the TTL of a lock that is released to rest, what is left of its MinHold, and returns when a quorum has
-// confirmed that, after a NodeTimeout at the latest. The error is ErrLost or ErrNoQuorum, as that of a release.
+// confirmed that, after a NodeTimeout at the latest; if the set was changed meanwhile, after another one. The error is
+// ErrLost or ErrNoQuorum, as that of a release. If the set's MaxTTL has become shorter than rest, the lock is kept for that.
 //
 // leave sends an extension of another Lock with the same token, which nobody holds: it has its own TTL, and a node that
 // has lost the token does not get it anew (attached).
 func (l *Lock) leave(t *opTrace, rest time.Duration) error {
 	lk := l.locker
-	k := &Lock{locker: lk, name: l.name, claim: l.claim.Joined(), attached: true}
-	k.claim.TTL, k.claim.Millis = rest, (rest + time.Millisecond - 1).Milliseconds()
 	limit := lk.nodeTimeout(l.claim.TTL)
-	r := lk.newRound(wire.Extend, k, nil)
-	defer r.drop()
-	r.trace = t
-	now := lk.now()
-	r.start(now, now.Add(limit))
-	r.wait(context.Background(), limit)
-	if r.decided() == won {
-		return nil
+	for {
+		if most := lk.settings().most; most > 0 {
+			rest = min(rest, most)
+		}
+		k := &Lock{locker: lk, name: l.name, claim: l.claim.Joined(), attached: true}
+		k.claim.TTL, k.claim.Millis = rest, (rest + time.Millisecond - 1).Milliseconds()
+		r := lk.newRound(wire.Extend, k, nil)
+		r.trace = t
+		view, now := r.view, lk.now()
+		r.start(now, now.Add(limit))
+		r.wait(context.Background(), limit)
+		won, err := r.decided() == won, r.explain(lk.now(), nil)
+		r.drop()
+		switch {
+		case won:
+			return nil
+		case lk.lanes.View().Description == view.Description:
+			err.Op = wire.Release.String()
+			return err
+		}
 	}
-	err := r.explain(lk.now(), nil)
-	err.Op = wire.Release.String()
-	return err
 }
 
 // releaseJoined releases a handle that joined another lock (Reentrant), and that lock, too, if this is its last handle.

@@ -102,8 +102,7 @@ type Locker struct {
 	scriptUntil scriptUntil
 
 	locks  registry
-	noMore sync.Once // closes closing
-	places sync.Map  // the places of the program that a Warning has named (Lock.forgotten)
+	places sync.Map // the places of the program that a Warning has named (Lock.forgotten)
 
 	mu     sync.Mutex // protects closed, after which active gets no more calls, doing and done
 	closed bool
@@ -142,54 +141,77 @@ func (lk *Locker) Format(f fmt.State, _ rune) {
 //     ended by then;
 //   - calls Close.
 //
-// If ctx ends first, the error is ctx's, and says how many functions of Do still run. Shutdown does not release their
-// locks, since the work goes on: no other client can have them until their TTL is over. The error is ErrClosed if the
-// Locker was closed before.
+// If ctx ends first, the error is ctx's, and says how many functions of Do still run. Then Shutdown releases nothing,
+// since the work goes on: no other client can have the locks until their TTL is over. A function of Do must not wait for
+// Shutdown, which waits for the function. The error is ErrClosed if the Locker was closed before.
 func (lk *Locker) Shutdown(ctx context.Context) error {
 	if err := lk.made(); err != nil {
 		return err
 	}
-	lk.noMore.Do(func() { close(lk.closing) })
+	lk.refuseLocks()
 	for _, l := range lk.locks.all() {
 		l.dismiss()
 	}
 	err := lk.awaitDo(ctx)
-	var releases sync.WaitGroup
-	for _, l := range lk.locks.all() {
-		if !l.byDo {
-			releases.Go(func() { l.releaseAll(ctx) })
+	if err == nil {
+		var releases sync.WaitGroup
+		most := make(chan struct{}, renew.MaxUnderWay)
+		for _, l := range lk.locks.all() {
+			most <- struct{}{}
+			releases.Go(func() {
+				l.releaseAll(ctx)
+				<-most
+			})
 		}
+		releases.Wait()
 	}
-	releases.Wait()
 	return errors.Join(err, lk.Close())
 }
 
-// awaitDo waits until no call of Do runs, or ctx ends.
+// refuseLocks makes all calls for a lock return ErrClosed, those that wait and later ones.
+func (lk *Locker) refuseLocks() {
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	if !lk.isClosing() {
+		close(lk.closing)
+	}
+}
+
+// awaitDo waits until no call of Do runs. It returns an error if ctx ends first. refuseLocks was called, so no more begin.
 func (lk *Locker) awaitDo(ctx context.Context) error {
 	lk.mu.Lock()
-	if lk.doing == 0 {
-		lk.mu.Unlock()
-		return nil
-	}
-	if lk.done == nil {
+	if lk.doing > 0 && lk.done == nil {
 		lk.done = make(chan struct{})
 	}
 	done := lk.done
 	lk.mu.Unlock()
+	if done == nil {
+		return nil
+	}
 	select {
 	case <-done:
-		return nil
 	case <-ctx.Done():
 	}
 	lk.mu.Lock()
 	defer lk.mu.Unlock()
-	return fmt.Errorf("redlock: shutdown: %w, and %s: their locks are kept until their TTL is over", ended(ctx), counted(lk.doing, "function of Do still runs", "functions of Do still run"))
+	if lk.doing == 0 {
+		return nil
+	}
+	return fmt.Errorf("redlock: shutdown: %w, and %s: no lock is released before its TTL is over", ended(ctx), counted(lk.doing, "function of Do still runs", "functions of Do still run"))
 }
 
-func (lk *Locker) doBegins() {
+// doBegins counts a call of Do, until doEnds. It returns ErrClosed once Shutdown or Close was called.
+func (lk *Locker) doBegins() error {
+	if err := lk.made(); err != nil {
+		return err
+	}
 	lk.mu.Lock()
 	defer lk.mu.Unlock()
+	if lk.isClosing() {
+		return ErrClosed
+	}
 	lk.doing++
+	return nil
 }
 
 func (lk *Locker) doEnds() {
@@ -197,7 +219,6 @@ func (lk *Locker) doEnds() {
 	defer lk.mu.Unlock()
 	if lk.doing--; lk.doing == 0 && lk.done != nil {
 		close(lk.done)
-		lk.done = nil
 	}
 }
 
@@ -224,7 +245,7 @@ func (lk *Locker) Close() error {
 	lk.closed = true
 	lk.mu.Unlock()
 	countClosed()
-	lk.noMore.Do(func() { close(lk.closing) })
+	lk.refuseLocks()
 	lk.renewals.Close()
 	lk.active.Wait() // waiting calls return now; rounds are bounded by NodeTimeout, and may have something to give back
 	lk.waiting.Close()
