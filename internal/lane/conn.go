@@ -414,8 +414,7 @@ const maxReloads = 5
 // but does not count under the node's new description of the set. What was written behind q may have been carried out, since
 // another client may have loaded the scripts in between. So an acquire is not sent again if a release of it was submitted
 // since. An acquire of plain commands never is: it needs no script and has been carried out. A second SET could say OK after
-// another client has had the lock in between, and the number of the first SET is stored already (the rule NO_RESEND in
-// docs/model).
+// another client has had the lock in between, and the number of the first SET is stored (NO_RESEND in docs/model).
 func (n *Lane) reopen(q *Request) *Request {
 	switch {
 	case q.Open:

@@ -341,8 +341,7 @@ func (n *Lane) Retired() bool {
 	return n.retired
 }
 
-// Rejoin makes the writer join the node again (Server.Join) as soon as no reply is owed. If the node is not connected,
-// connecting joins it.
+// Rejoin makes the writer join the node again (Server.Join) as soon as no reply is owed. A new connection joins it anyway.
 func (n *Lane) Rejoin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -357,8 +356,7 @@ func (n *Lane) rejoins() {
 	}
 }
 
-// Subscribe subscribes to a channel of the node (Server.Subscribe). It returns when that breaks, ctx ends, or Close is
-// called.
+// Subscribe subscribes to a channel of the node (Server.Subscribe). It ends when that breaks, with ctx, or by Close.
 func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

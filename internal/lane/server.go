@@ -18,8 +18,7 @@ type Server interface {
 	// Join asks the node again what it is, for the Session, and loads the scripts, which the server may have dropped.
 	Join() error
 
-	// Refresh is called before a Send when no reply is owed. It replaces a broken or outdated connection; dialing ends with
-	// ctx.
+	// Refresh is called before a Send when no reply is owed. It replaces a broken or outdated connection, until ctx ends.
 	Refresh(ctx context.Context) error
 
 	// Outdated reports whether the connection should be replaced soon. It does not block.
@@ -52,8 +51,7 @@ type Session interface {
 	Joined(mark wire.Mark, sent time.Time)
 }
 
-// A Node decides what the replies of a lane's node are worth. The writer calls Bind, and Down and Up in turn; the reader,
-// Judge.
+// A Node decides what the replies of a lane's node are worth. The writer calls Bind, Down and Up; the reader, Judge.
 type Node interface {
 	// Refuses returns why q need not be sent; nil: it is to be sent. If old is true, the reason may be out of date, and the
 	// lane joins the node again. Caller holds the lane's mutex.
@@ -62,8 +60,7 @@ type Node interface {
 	// Bind completes the requests of a batch that is about to leave, and returns what is known of the node at now.
 	Bind(batch []*Request, now time.Time) Before
 
-	// Judge changes each reply of a batch to what it is worth, before it is delivered. The batch left at sent; before is
-	// from Bind.
+	// Judge changes each reply of a batch to what it is worth, before it is delivered. It left at sent; before is from Bind.
 	Judge(batch []*Request, sent time.Time, before Before)
 
 	Down(why *Failure)     // nothing is sent to the node

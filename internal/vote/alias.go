@@ -37,8 +37,7 @@ func (a *Alias) unproven() bool {
 	return is == asked || is == anotherServer
 }
 
-// Answered records the run_id of the process that answers at the address; "": none, or unknown. It reports whether that is
-// new.
+// Answered records the run_id of the process that answers at the address; "": none, or unknown. True: that is new.
 func (a *Alias) Answered(runID string) bool {
 	state := noAnswer
 	switch runID {

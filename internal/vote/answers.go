@@ -127,8 +127,7 @@ func (m *Node) judge(q *lane.Request, k *knowledge) {
 	}
 }
 
-// retell is how old a node's marker may be, as last shown, to refuse a long TTL by it. Then it is joined again: the set may
-// allow the TTL.
+// retell is how old a node's marker may be, as last shown, to refuse a long TTL by it. Then it is joined again.
 const retell = time.Second
 
 // Refuses returns why q need not be sent (lane.Node): its lock lives longer than the description allows under which it would

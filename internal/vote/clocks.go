@@ -38,8 +38,7 @@ import (
 // and all nodes seem to go back, with each reply. When the node's clock is set right again, it steps forward, and the node
 // drops keys early that were set in between. That step is judged like any other: a client that sees it stops counting the
 // node. Only a client that got no reply in between sees none, and may get a lock of that time early, as docs/safety.md says.
-// Quarantine after the step back would help only if the step forward came within it, and only clients that saw the first
-// step.
+// Quarantine after the step back would help only if the step forward came within it, and only clients that saw both.
 const quartz = 500e-6
 
 // resolution is the part of the default drift (2 ms) that steps may use. 1 ms is for Redis, which counts milliseconds, and
@@ -84,8 +83,7 @@ func (cfg *Config) tolerance(longest time.Duration) tolerance {
 }
 
 // sample records that the node's clock showed t at some moment from sent to now. It returns the step of the node's clock,
-// positive if forward; 0: none, or allow excuses it. Steps back do no harm: they neither add up nor make up for steps
-// forward.
+// positive if forward; 0: none, or allow excuses it. Steps back do no harm: they neither add up nor offset steps forward.
 //
 // If the client's own two clocks disagree about the time since the last sample, its host was suspended, or its clock set,
 // and the node's clock cannot be judged: sample starts anew, as with the first reply.

@@ -21,7 +21,7 @@ func (e tooLongError) Error() string {
 }
 
 // An UntoldError says that a node has no vote because it does not keep the description under which the client counts. If it
-// has lost its data, it gets the description again when enough others have answered (mayTell in package set).
+// has lost its data, it gets that again when enough others have answered (mayTell in package set).
 type UntoldError struct {
 	node *Node
 	by   *wire.Description // nil: the client has none either
@@ -63,8 +63,8 @@ func (m *Node) Taken() string {
 	return ""
 }
 
-// TakeFor sets which member the node is taken for, by that member's address; nil: for none. A node that says it is another
-// one has no vote (CopyError).
+// TakeFor sets which member the node is taken for, by its address; nil: for none. A node that says it is another one has no
+// vote (CopyError).
 func (m *Node) TakeFor(member *string) { m.as.Store(member) }
 
 // unlike returns why a node that keeps kept has no vote under d; nil: it keeps d, and the program can use d.

@@ -27,7 +27,7 @@ import (
 //     client whose connection a proxy has kept, the script has the run_id in its text: a new process does not know it.
 //
 // A node has no vote until its marker is as old as a quarantine, which is longer than the longest TTL that the set allows
-// (Group.Bound): whatever the node has forgotten has ended then. It grants as before, so the lock is there, but that is no
+// (Group.Bound): whatever the node has forgotten has ended then. It grants as before, so the lock is there, but without a
 // vote.
 //
 // Two clocks measure the age of the marker: the node's, and that of its writer against the client's own. The smaller age
@@ -274,7 +274,7 @@ func (m *Node) observeClock(micros int64, sent, now time.Time) {
 	}
 }
 
-// rest returns for how much longer the node has no vote; 0: it has one. It uses the monotonic clock: in doubt, longer.
+// rest returns for how much longer the node has no vote; 0: it has one. It uses the monotonic clock: if in doubt, longer.
 // Caller holds m.mu.
 func (m *Node) rest(now time.Time) time.Duration {
 	if m.lost.IsZero() {
