@@ -122,8 +122,7 @@ type Claim struct {
 	Token string
 	TTL   time.Duration
 
-	// All keys, and a letter for the mode of each (wire.Mode). For a slot of a semaphore, its number and that of all slots;
-	// else 0.
+	// All keys, and a letter for the mode of each (wire.Mode). For a slot of a semaphore, its number and how many there are.
 	Keys        []string
 	Modes       string
 	Slot, Slots int64

@@ -30,8 +30,8 @@ import (
 // The operator may die at any moment. The next change, or a client that meets a member with the next description (finishes),
 // finishes what a majority may have taken; what no majority has taken was never there.
 
-// candidate returns the node at this address, to see whether it can become a member; it makes the lane if there is none. The
-// caller must call decided. Until then the lane is not retired, also if the node keeps what removed it (gone).
+// candidate returns the node at this address for a change, to see whether it can become a member; it makes the lane if there
+// is none. The caller must call decided. Until then the lane is not retired, also if the node keeps what removed it (gone).
 func (s *Set) candidate(name string) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Set) Known() *wire.Description {
 // ErrOvertaken means that another change came first.
 var ErrOvertaken = errors.New("another change of the set came first")
 
-// Change has the members of v choose d, which follows their description, and returns when d is in force: a majority of the
+// Change has the members of v choose d as the set's next description, and returns when d is in force: a majority of the
 // members before keeps it, and so does a quorum of those that there are then. add is the address of the node that comes; "":
 // none does. With over, the operator declares that no lock lives longer than d allows. With plan, nothing is changed, and
 // Change waits for nothing but the answer of the node that comes: it calls tell with what it would wait for.
@@ -111,10 +111,10 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add stri
 	return nil
 }
 
-// comes writes a note at node n, which is to become a member by d, before d is proposed (choose.lua). When n then keeps d,
-// the note shows that n has lost nothing since. Without it no client could tell whether n took part in the choice after d
-// and has lost its data since: n would count for that choice only if all members answer. With the note, and the marker of
-// that time, any client that goes by d may give it to n (join.lua). So a member that dies meanwhile does not hold d up.
+// comes writes a note at node n, which is to become a member by the description d, before d is proposed (choose.lua). When n
+// then keeps d, the note shows that n has lost nothing since. Without it no client could tell whether n took part in the
+// choice after d and has lost its data since: n would count for that choice only if all members answer. With the note, and
+// the marker of that time, any client that goes by d may give it to n (join.lua). So a member that dies does not hold d up.
 //
 // comes sets the time in d to now: so no other operator made the same description, and had n note it, since.
 func (s *Set) comes(w *wait, n *node, d *wire.Description, tell Progress) error {
@@ -146,8 +146,8 @@ func (s *Set) until(w *wait, so func() bool) error {
 // soon is after how many looks, of 50 ms each, a node that comes should have answered.
 const soon = 5
 
-// fit waits until n may become a member: n has answered, keeps nothing of another set or member, and has a vote. It returns
-// an error if that cannot be, or w ends. A plan does not wait for the quarantine.
+// fit waits until n may become a member: n has answered, keeps no description of another set or as another member, and has a
+// vote. It returns an error if that cannot be, or w ends. A plan (w.plan) does not wait until n has a vote.
 func (s *Set) fit(w *wait, n *node, tell Progress) error {
 	for tries := 0; !w.over; {
 		if away := n.Away(); away != nil && (away.Status == wire.Unfit || tries >= soon) {
@@ -183,9 +183,10 @@ func (s *Set) fit(w *wait, n *node, tell Progress) error {
 	return w.why()
 }
 
-// settle waits until no lock counts any more by the description before v's. If next makes names other paths (Separator), it
-// waits also for the locks of the programs that were stopped. If only the longest TTL changes, Description.Toward says what
-// must have come before. over declares that no lock is held that is longer than next allows. A plan only tells.
+// settle waits until no lock counts any more that was counted before the last change, by the description of the set before
+// v's. If next, the one to come, makes names other paths (Separator), it waits also for the locks of the programs that were
+// stopped. If only the longest TTL changes, Description.Toward says what must have come before. over declares that no lock
+// is held that is longer than next allows. A plan (w.plan) waits for nothing: tell is called with what it would wait for.
 func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell Progress) error {
 	d, what := v.Description, "the locks that were counted before the last change to be over"
 	switch {
@@ -225,7 +226,8 @@ func alikeButTTL(d, o *wire.Description) bool {
 	return d.Alike(o) && d.Quorum == o.Quorum && d.Separator == o.Separator
 }
 
-// untilKept waits until need of the nodes keep d, or a later one with d in its past. A plan only tells what.
+// untilKept waits until need of these nodes keep d, a description of the set, or a later one with d in its past. It calls
+// tell with what. A plan (w.plan) does not wait.
 func (s *Set) untilKept(w *wait, lanes []*node, d *wire.Description, need int, what string, tell Progress) error {
 	if s.keep(lanes, d) >= need {
 		return nil
@@ -236,7 +238,7 @@ func (s *Set) untilKept(w *wait, lanes []*node, d *wire.Description, need int, w
 	return s.until(w, func() bool { return s.keep(lanes, d) >= need })
 }
 
-// former returns the members before d, and makes lanes to those that have none.
+// former returns the nodes that were members before the set's last change (d.Former), and makes lanes where there are none.
 func (s *Set) former(d *wire.Description) (lanes []*node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,8 +261,8 @@ func (s *Set) former(d *wire.Description) (lanes []*node) {
 	return lanes
 }
 
-// keep counts the nodes that keep d, or a later description that has d in its past. Without d in its past, a later one may
-// be wrong, as one node alone may keep it: it does not show that the node ever kept d.
+// keep counts the nodes that keep d, a description of the set, or a later description that has d in its past. Without d in
+// its past, a later one may be wrong, as one node alone may keep it: it does not show that the node ever kept d.
 func (s *Set) keep(lanes []*node, d *wire.Description) (n int) {
 	for _, l := range lanes {
 		if l.vote.Kept().Follows(d) {
@@ -270,8 +272,9 @@ func (s *Set) keep(lanes []*node, d *wire.Description) (n int) {
 	return n
 }
 
-// inForce waits until the description after before's is in force (Change), and then, for at most a NodeTimeout, until all
-// members keep it. If the others lost their data now, a member that does not would know only the set before the change.
+// inForce waits until the set's description that follows the one of before is in force (Change), then, for at most a
+// NodeTimeout, until all members keep it. If the others lost their data now, a member that does not would know only the set
+// before the change.
 func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 	s.mu.Lock()
 	now := s.View()
@@ -342,8 +345,8 @@ func (s *Set) merge(w *wait, v *View) error {
 	return err
 }
 
-// ask returns the answers of the members to op, of a majority at least. It asks all again until a majority answers at once,
-// a node refuses for good, or w ends.
+// ask returns the answers of a majority of the members, or more, to the script op. It asks all again until a majority
+// answers at once. It returns an error if w ends, or a node may not or cannot run the script.
 func (s *Set) ask(w *wait, v *View, op wire.Op, args []string) (said []any, err error) {
 	need := len(v.nodes)/2 + 1
 	for !w.over {

@@ -55,7 +55,7 @@ func (w *wait) prolong(d time.Duration) {
 	}
 }
 
-// wait blocks until done or w.cut is closed, or w is over, and reports whether w is not over.
+// wait blocks until done or w.cut is closed, or w is over. It returns false only if w is over.
 func (w *wait) wait(done <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -81,9 +81,9 @@ func (w *wait) pause(d time.Duration) {
 	w.wait(done)
 }
 
-// choose has a majority of the members of v choose the description of the next epoch, and returns it: the proposal, or one
-// that may have been chosen already (Paxos; see choose.lua). With a nil proposal it finishes what was chosen, and proposes
-// nothing. It returns nil if w ends first, or another description has become known.
+// choose has a majority of the members of v choose the set's description of the next epoch, and returns it: the proposal, or
+// one that may have been chosen already (Paxos; see choose.lua). With a nil proposal it finishes what was chosen, and
+// proposes nothing. It returns nil if w ends first, or another description has become known.
 //
 // A member that keeps the next description was given it, since it was chosen: it counts as one that has taken it with the
 // largest of all ballots. But no node decides alone, and one may keep what nobody has chosen. So it counts if another member
@@ -99,8 +99,8 @@ func (w *wait) pause(d time.Duration) {
 // lost nothing for as long as any lock can live, like nodes that redlock prepare --fresh has made ready. Their answers must
 // show the marker by which the client knows that, since it may have been idle. Even then the others have a moment to answer
 // (grace): a node that is given the first description, and has taken no part in its choice, looks like one that has lost its
-// data, and counts for the choice of the next only if all members agree (choose.lua). With one of the others dead, no change
-// would be possible.
+// data, and counts for the choice of the next only if all members agree (choose.lua). With another one dead, no change could
+// follow.
 //
 // tell is called if choose waits for members that do not agree, since others count only if all do; it may be nil.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress) *wire.Description {
@@ -163,7 +163,7 @@ type choice struct {
 // first reports whether this is the choice of the first description of a set.
 func (c *choice) first() bool { return c.view.Description == nil }
 
-// fits reports whether d, which a member keeps or has taken, can be what is chosen.
+// fits reports whether d, a description that a member keeps or has taken, can be the one that is chosen.
 func (c *choice) fits(d *wire.Description) bool {
 	switch {
 	case d == nil || d.Epoch != c.epoch:
@@ -174,9 +174,9 @@ func (c *choice) fits(d *wire.Description) bool {
 	return d.Set == c.set && c.view.Description.Near(d)
 }
 
-// ask asks the members to take value with this ballot; nil: to promise to take none with a smaller one. It returns the
-// answers when a majority agrees, and grace after that, or when the time for answers is over. settled is how many of those
-// that answer must be settled (Set.settled).
+// ask asks the members to take value, a description of the set, with this ballot; nil: to promise to take none with a
+// smaller ballot. It returns the answers when a majority agrees, and grace after that, or when the time for answers is over.
+// settled is how many of those that answer must be settled (Set.settled).
 func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
 	args := []string{strconv.FormatInt(c.epoch, 10), ballot, "", c.set}
 	if value != nil {
@@ -188,8 +188,8 @@ func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration
 	return p, c.count(p, ballot, value)
 }
 
-// settled counts the nodes that have answered, with the marker that the client knew, and have lost nothing for as long as
-// any lock can live.
+// settled counts the nodes of a poll that have answered with the marker which the client knew (the key that names one life
+// of a node's data), and have lost nothing for as long as any lock can live (a year).
 func (s *Set) settled(p *poll) (settled int) {
 	long := s.cfg.Clock.Now().Add(-wire.Milliseconds(wire.MaxMillis))
 	for _, n := range p.same {
@@ -227,8 +227,8 @@ type poll struct {
 	done   chan struct{} // closed when grace is over, all have answered, or the time is over
 }
 
-// poll asks the members of v, and returns their answers when enough is true of these and grace is over, all have answered,
-// or a NodeTimeout is over. enough runs with the poll's mutex held.
+// poll sends op with args to the members of v, and returns their answers when enough is true of these and grace is over, all
+// have answered, or a NodeTimeout is over. enough runs with the poll's mutex held.
 func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Duration, enough func(*poll) bool) *poll {
 	p := &poll{enough: enough, grace: grace, asked: v.nodes, open: len(v.nodes), done: make(chan struct{})}
 	about := &lane.Claim{Key: "redlock:set"}
@@ -296,7 +296,7 @@ type votes struct {
 	value   *wire.Description // what is to be taken: what was taken with the largest ballot, or the proposal; nil: nothing
 }
 
-// waitsFor returns, for an operator, which members a choice waits for that needs all.
+// waitsFor returns a text for the operator: which members a choice waits for that needs all of them.
 func (all *votes) waitsFor(v *View) string {
 	var missing []string
 	for _, n := range v.nodes {
@@ -307,7 +307,7 @@ func (all *votes) waitsFor(v *View) string {
 	return fmt.Sprintf("all %d members to agree (%s): %d may have lost data since the last change, and count for this one only then. A member must answer, and keep the description of this set (redlock doctor). For one that is gone for good, start an empty server at its address", len(v.nodes), strings.Join(missing, ", "), all.lost)
 }
 
-// count counts the answers to one step of a choice. value is what was to be taken; nil: a promise was asked for.
+// count counts the answers to one step of a choice: to take value, a description of the set; nil: to promise.
 //
 // A node that may have forgotten what it took counts if all members say yes. Otherwise two descriptions of one epoch could
 // be chosen: A and B take one, B loses its data and is given the description before again, and B and C take another. An

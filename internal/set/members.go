@@ -28,8 +28,9 @@ import (
 // was the last, and an operator decides (forgotten). A node that keeps anything else has no vote until it is made to forget
 // that, and a Warning says so (strangers).
 
-// observe takes what node n keeps, and its marker, from a join that was sent at sent, before any vote counts by them. Only
-// after that the node counts as one that has shown its marker: what it kept until then may be over.
+// observe records what description of the set node n keeps (told), and its marker, the key that names one life of its data:
+// n's answer to a join that left at sent. It is called before any vote counts under that marker. Only then n counts as one
+// that has shown its marker: what it kept until then may be over.
 func (s *Set) observe(n *node, told wire.Kept, mark wire.Marker, sent time.Time) {
 	s.mu.Lock()
 	if n.vote.Keep(told, mark); told.Description == nil {
@@ -40,7 +41,8 @@ func (s *Set) observe(n *node, told wire.Kept, mark wire.Marker, sent time.Time)
 	s.consider()
 }
 
-// consider looks anew at what all nodes keep, and does what follows. Caller holds s.mu; consider unlocks it.
+// consider looks anew at the descriptions that all nodes keep, and does what follows. Caller holds s.mu; consider unlocks
+// it.
 func (s *Set) consider() {
 	stale := s.learn()
 	behind := append(s.behind(), stale...)
@@ -56,8 +58,8 @@ func (s *Set) consider() {
 	rejoinAll(behind)
 }
 
-// learn makes the client go by the description that is believed, by what all nodes keep. It returns the nodes to ask again
-// (forgotten). Caller holds s.mu.
+// learn makes the client go by the description of the set that it may believe (wire.Believed). It returns the nodes to ask
+// again. Caller holds s.mu.
 func (s *Set) learn() (stale []*node) {
 	for steps := 0; ; steps++ {
 		d := wire.Believed(s.witnesses(), s.known)
@@ -83,7 +85,7 @@ func (s *Set) learn() (stale []*node) {
 	return stale
 }
 
-// heeded returns the nodes whose word counts: the members, or the given nodes while no set is known. Caller holds s.mu.
+// heeded returns the nodes whose word counts: the members, or, if no set is known, the given ones. Caller holds s.mu.
 func (s *Set) heeded() []*node {
 	if s.known != nil {
 		return s.View().nodes
@@ -91,7 +93,7 @@ func (s *Set) heeded() []*node {
 	return (*s.nodes.Load())[:len(s.given)]
 }
 
-// witnesses returns what these nodes keep. Caller holds s.mu.
+// witnesses returns what these nodes keep, for wire.Believed. Caller holds s.mu.
 func (s *Set) witnesses() (all []wire.Witness) {
 	for _, n := range s.heeded() {
 		all = append(all, wire.Witness{Name: n.Name, Kept: n.vote.Kept(), Met: n.vote.HasMet()})
@@ -99,7 +101,8 @@ func (s *Set) witnesses() (all []wire.Witness) {
 	return all
 }
 
-// ahead reports whether a member keeps a later description that is not believed. Caller holds s.mu.
+// ahead reports whether node n keeps a later description of the set than the one by which the client goes. Caller holds
+// s.mu.
 func (s *Set) ahead(n *node) bool {
 	t := n.vote.Kept()
 	return s.known != nil && t.Description != nil && t.Set == s.known.Set && t.Epoch > s.known.Epoch
@@ -133,15 +136,15 @@ func (s *Set) finishes() {
 	}()
 }
 
-// unfinished reports whether a member keeps a later description that is not believed, and the members that keep the known
-// one are no quorum. Caller holds s.mu.
+// unfinished reports whether a member keeps a later description of the set than the client goes by, and those that keep the
+// client's are no quorum: a change has stopped halfway, or is under way. Caller holds s.mu.
 func (s *Set) unfinished() bool {
 	return s.known != nil && !s.quorumKeeps() && slices.ContainsFunc(s.View().nodes, s.ahead)
 }
 
-// forgotten returns an error if most members of a set that was changed have lost its description: one of them may have kept
-// a later one than any that is still known, so an operator must say which nodes the set has. Until then no client gives
-// these members a description (mayTell). A set that was never changed heals by itself.
+// forgotten returns an error if most members of a set that was changed have lost its description (members, quorum …): one of
+// them may have kept a later one than any that is still known, so an operator must say which nodes the set has. Until then
+// no client gives these members a description (mayTell). A set that was never changed heals by itself.
 //
 // A member has lost the description if it was offered the known one, and keeps none all the same: one that was just added
 // keeps none, either, until it is offered. While no set is known, the members are those of the given nodes, and one has lost
@@ -196,9 +199,9 @@ func (s *Set) forgotten() (stale []*node, _ error) {
 	return nil, fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one keeps its epoch %d, with the members %s: nobody can know whether that was the last one. If most of these members keep it, give this program all of them; otherwise restore the set with redlock members restore", none, strings.Join(members, ", "), kept.Epoch, strings.Join(kept.Members, ", "))
 }
 
-// adopt makes the client go by d from now on. If the program cannot use the set that d describes, nothing counts by d
-// (vote.Group.Refuse), and each call for a lock returns why. The program goes on to follow the set, whose next description
-// may be one that it can use. Caller holds s.mu.
+// adopt makes the client go by d, a description of the set, from now on. If the program cannot use the set that d describes,
+// nothing counts by d (vote.Group.Refuse), and each call for a lock returns why. The program goes on to follow the set,
+// whose next description may be one that it can use. Caller holds s.mu.
 func (s *Set) adopt(d *wire.Description) {
 	before := s.known
 	if s.known = d; before != d {
@@ -242,10 +245,11 @@ func (s *Set) adopt(d *wire.Description) {
 	}
 }
 
-// nodesOf returns all nodes, and of these the members by d, to which it makes lanes where there are none. A node that says
-// which member it is, is that one, by whatever address; only then the address counts. Each member has a lane of its own:
-// clients that ask sentinels have all the same address. A node at the address of one member that says it is another has a
-// copy of its data, or is that one: it has no vote (vote.CopyError), and no further lane is made to it. Caller holds s.mu.
+// nodesOf returns all nodes, and of these the members by d, a description of the set, to which it makes lanes where there
+// are none. A node that says which member it is, is that one, by whatever address; only then the address counts. Each member
+// has a lane of its own: clients that ask sentinels have all the same address. A node at the address of one member that says
+// it is another has a copy of its data, or is that one: it has no vote (vote.CopyError), and no further lane is made to it.
+// Caller holds s.mu.
 func (s *Set) nodesOf(d *wire.Description) (nodes, members []*node) {
 	nodes = s.lasting()
 	for _, member := range d.Members {
@@ -323,8 +327,8 @@ func (s *Set) lookLater() {
 	})
 }
 
-// behind returns the members to join again, since they keep no description of the set, or an earlier one; and those that
-// must answer before one that keeps none may be given it (mayTell). Caller holds s.mu.
+// behind returns the members to join again, since they keep no description of the set, or an earlier one, and joining gives
+// them the known one; and those that must answer before one that keeps none may be given it (mayTell). Caller holds s.mu.
 func (s *Set) behind() (lanes []*node) {
 	if s.known == nil {
 		return nil
@@ -337,8 +341,8 @@ func (s *Set) behind() (lanes []*node) {
 		case t.Precedes(s.known):
 			lanes = append(lanes, n)
 		case t.Description == nil && s.selfOf(n) != "":
-			// A node that has taken part in the choice, or noted before that it comes by it (Set.comes), needs no leave: it
-			// is asked once.
+			// A node that took part in the choice, or noted before that it comes (Set.comes), needs no leave: it is asked
+			// once.
 			if s.mayTell(n) || n.tried != s.known {
 				n.tried = s.known
 				lanes = append(lanes, n)
@@ -353,9 +357,9 @@ func (s *Set) behind() (lanes []*node) {
 	return lanes
 }
 
-// mayTell reports whether member m, which keeps no description, may be given the known one. The client must be sure that
-// this is the last one, or close to it. Otherwise a client that has slept through two changes, and finds a majority of the
-// members that it knows without their data, would make them serve a description unrelated to that of the others.
+// mayTell reports whether member m, which keeps no description of the set, may be given the one by which the client goes.
+// The client must be sure that this is the last one, or close to it. Otherwise a client that has slept through two changes,
+// and finds a majority of the members that it knows without their data, would make them serve a description of its own.
 //
 // So a majority of the members must have shown, since m lost its data, that they keep it. None of them had a later one at
 // that time, and m has not kept one since: from the loss on it has not counted for any majority, and it does not bring about
@@ -397,8 +401,7 @@ func (s *Set) mayTell(m *node) bool {
 	return 2*keep > len(v.nodes) || all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.nodes))
 }
 
-// notHeardSince returns the members, without n, that can be reached and have not shown since what they keep. Caller holds
-// s.mu.
+// notHeardSince returns the members but n that can be reached, and have not said since what they keep. Caller holds s.mu.
 func (s *Set) notHeardSince(n *node, since time.Time) (lanes []*node) {
 	for _, other := range s.View().nodes {
 		if other != n && other.vote.HasMet() && other.Away() == nil && !other.vote.ShownSince(since) {
@@ -408,7 +411,7 @@ func (s *Set) notHeardSince(n *node, since time.Time) (lanes []*node) {
 	return lanes
 }
 
-// tellLacking joins members again that lack the description, if they may be given it now.
+// tellLacking joins members again that lack the description of the set, if they may be given it now (mayTell).
 func (s *Set) tellLacking() {
 	s.mu.Lock()
 	behind := s.behind()
@@ -440,8 +443,8 @@ func (s *Set) gone() (lanes []*node) {
 	return lanes
 }
 
-// lasting returns the nodes without those whose lanes have ended, and whose last word matters no more. It matters as long as
-// the node is a member by the known description, or by the one before (former). So a set has at most:
+// lasting returns the nodes without those whose lanes (queues of requests) have ended, and whose last word matters no more.
+// It matters as long as the node is a member by the known description, or by the one before (former). So a set has at most:
 //
 //   - one lane to each given node, each member, and each member before the last change: wire.MaxMembers each;
 //   - one to each node at which a change looks that is under way (candidate);
@@ -466,8 +469,9 @@ func (s *Set) selfOf(n *node) string {
 	return self
 }
 
-// tell sets what n is to keep in what the client tells it: the known description. If n keeps none, it is only to do so while
-// it has the marker in hello.While: so it has not lost its data again, and no other client has given it one.
+// tell puts the known description of the set into hello, what the client tells node n as it joins it. If n keeps none, it
+// takes that only while it has the marker hello.While (the key that names one life of its data): so it has not lost its data
+// again, and no other client has given it one.
 func (s *Set) tell(n *node, hello *wire.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -507,7 +511,7 @@ func (s *Set) Refused(limit time.Duration) error {
 	return s.refused
 }
 
-// Agreed reports whether votes can count: a quorum of the members was seen to keep the known description.
+// Agreed reports whether votes can count: a quorum of the members was seen to keep the known description of the set.
 func (s *Set) Agreed() bool {
 	v := s.View()
 	return !s.cfg.Described || v.Description != nil && s.ready.Load() == v.Description
@@ -566,7 +570,7 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 	return isNew, s.refused
 }
 
-// Ask asks all members what they keep. It returns when a majority keeps the known description, limit is over, or ctx ends.
+// Ask asks all members which description of the set they keep, until a majority names the known one, or limit or ctx ends.
 func (s *Set) Ask(ctx context.Context, limit time.Duration) {
 	w := s.waits(ctx, limit)
 	defer w.stop()
@@ -588,7 +592,7 @@ func (s *Set) askAll(w *wait) {
 }
 
 // answered reports whether a majority of the members has said since then that it keeps the known description, so that no
-// later one is in force; or so many are away that no majority can.
+// later one is in force. It is also true if so many are away that no majority can.
 func (s *Set) answered(since time.Time) bool {
 	v, have, away := s.View(), 0, 0
 	for _, n := range v.nodes {
@@ -602,7 +606,7 @@ func (s *Set) answered(since time.Time) bool {
 	return 2*have > len(v.nodes) || 2*(len(v.nodes)-away) <= len(v.nodes)
 }
 
-// quorumKeeps reports whether a quorum of the members is known to keep the known description. Caller holds s.mu.
+// quorumKeeps reports whether a quorum of the members keeps the client's description of the set. Caller holds s.mu.
 func (s *Set) quorumKeeps() bool {
 	v, keep := s.View(), 0
 	for _, n := range v.nodes {
@@ -613,8 +617,8 @@ func (s *Set) quorumKeeps() bool {
 	return v.Description != nil && keep >= v.Quorum
 }
 
-// awaits reports whether a member is about to say that it keeps the description. Without its vote a first attempt might
-// fail, if another member that keeps it is in quarantine (it may have forgotten locks, and has no vote). Caller holds s.mu.
+// awaits reports whether a member is about to say that it keeps the set's description. Without its vote a first attempt
+// might fail, if another member that keeps it has no vote (quarantine). Caller holds s.mu.
 func (s *Set) awaits() bool {
 	if s.known == nil {
 		return false
@@ -630,8 +634,7 @@ func (s *Set) awaits() bool {
 	return false
 }
 
-// fresh reports whether a majority of the given nodes keeps no description, and none is known to keep any. Caller holds
-// s.mu.
+// fresh reports whether the set is new: most given nodes keep no description of it, and none keeps any. Caller holds s.mu.
 func (s *Set) fresh() bool {
 	none := 0
 	for _, n := range (*s.nodes.Load())[:len(s.given)] {
@@ -660,7 +663,8 @@ func (s *Set) away() bool {
 	return there < v.Quorum
 }
 
-// chosen makes the client go by d, which was chosen, and gives it to the members.
+// chosen makes the client go by d, a description of the set that was chosen, unless it knows a later one. It joins the
+// members again that keep none or an earlier one, which gives them d.
 func (s *Set) chosen(d *wire.Description) {
 	s.mu.Lock()
 	if s.known == nil || s.known.Set == d.Set && s.known.Epoch < d.Epoch {

@@ -57,8 +57,7 @@ func rejoinAll(nodes []*node) {
 }
 
 // A View is the members of a set as a client knows them, and how many of them must grant a lock. A round (one step of a lock
-// at all nodes) goes by one view from its first request to its last vote. A view never changes: a change of members makes a
-// new one.
+// at all nodes) goes by one view from its first request to its last vote. No view changes: new members make a new one.
 type View struct {
 	Lanes       []*lane.Lane // to the members
 	Quorum      int
@@ -75,10 +74,10 @@ func newView(nodes []*node, quorum int, d *wire.Description) *View {
 	return v
 }
 
-// At returns the place of a lane among the members; -1: it leads to none.
+// At returns the index of the member to which a lane leads; -1: to none.
 func (v *View) At(n *lane.Lane) int { return slices.Index(v.Lanes, n) }
 
-// Member returns the address that member i has in the set's description; its name here, as long as that is not known.
+// Member returns the address that member i has in the set's description; until that is known, its name here.
 func (v *View) Member(i int) string { return cmp.Or(v.nodes[i].vote.Kept().Self, v.nodes[i].Name) }
 
 // Marker returns the marker of member i, the key that names one life of its data; "": it has shown none.

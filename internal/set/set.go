@@ -58,8 +58,7 @@ type Set struct {
 }
 
 // Open makes a Set, and a lane to each given node. names are those in errors. open makes the connection to a node, also
-// later, when another node becomes a member. tried gets each given node's index when the first attempt to connect to it has
-// ended.
+// later, when another node becomes a member. tried gets each given node's index when the first attempt to connect has ended.
 func Open(cfg Config, names []string, open func(node int, name string, s lane.Session) lane.Server, tried chan<- int) *Set {
 	s := &Set{cfg: cfg, open: open, given: names, news: make(chan struct{}), changed: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -76,7 +75,7 @@ func Open(cfg Config, names []string, open func(node int, name string, s lane.Se
 	return s
 }
 
-// setView makes v the view of all that begins from now on. Caller holds s.mu.
+// setView makes v, the members and their quorum, the view of all that begins from now on. Caller holds s.mu.
 func (s *Set) setView(v *View) {
 	var members []*vote.Node
 	for _, n := range v.nodes {
@@ -102,8 +101,8 @@ func (s *Set) Ticket(at time.Time) (ticket int64, good bool) {
 
 // Number returns the fence to propose for a lock that is acquired by plain commands (wire.PlainAnswer): the median of the
 // nodes' clocks at at, in microseconds. good is false if that is not known well enough, or a member has no vote for such a
-// lock; and without MaxNodeSkew, when fences of the future count, and the number might be too small for as long as one is
-// ahead. Otherwise a number that is too small costs an attempt.
+// lock; a number that is too small costs an attempt. It is also false without MaxNodeSkew: then fences of the future count,
+// and the number may be too small until time has caught up with one.
 func (s *Set) Number(at time.Time) (number int64, good bool) {
 	if s.cfg.MaxNodeSkew <= 0 {
 		return 0, false

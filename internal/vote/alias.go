@@ -37,7 +37,8 @@ func (a *Alias) unproven() bool {
 	return is == asked || is == anotherServer
 }
 
-// Answered records the run_id of the process that answers at the address; "": none, or unknown. True: that is new.
+// Answered records the run_id of the process that answers at the address; "": none, or it does not say. It reports whether
+// that changes what was known.
 func (a *Alias) Answered(runID string) bool {
 	state := noAnswer
 	switch runID {

@@ -147,7 +147,8 @@ func NewGroup(cfg *Config) *Group {
 	return g
 }
 
-// Bound makes all quarantines outlast locks with this TTL, by their drift. It returns a quarantine's length before and now.
+// Bound makes quarantines, in which a node that may have forgotten locks has no vote, outlast locks with the TTL longest,
+// and their drift. It returns the length of a quarantine before, and now.
 func (g *Group) Bound(longest time.Duration) (before, now time.Duration) {
 	g.mu.Lock()
 	g.allow = g.cfg.tolerance(longest)

@@ -21,7 +21,7 @@ func (e tooLongError) Error() string {
 }
 
 // An UntoldError says that a node has no vote because it does not keep the description under which the client counts. If it
-// has lost its data, it gets that again when enough others have answered (mayTell in package set).
+// has lost its data, it gets that again as soon as enough others have answered (mayTell in package set).
 type UntoldError struct {
 	node *Node
 	by   *wire.Description // nil: the client has none either
@@ -55,7 +55,7 @@ func (e CopyError) Error() string {
 	return fmt.Sprintf("it says that it is the member %s: it has a copy of its data, or is that server: make it forget, with redlock members forget, or give each member a server", e.Of)
 }
 
-// Taken returns the address of the member for which the node is taken; "": of none.
+// Taken returns the address of the set's member for which the node is taken; "": of none.
 func (m *Node) Taken() string {
 	if as := m.as.Load(); as != nil {
 		return *as
@@ -63,11 +63,12 @@ func (m *Node) Taken() string {
 	return ""
 }
 
-// TakeFor sets which member the node is taken for, by its address; nil: for none. A node that says it is another one has no
-// vote (CopyError).
+// TakeFor sets which member the node is taken for, by its address; nil: for none. A node that itself says it is another
+// member has no vote then (CopyError).
 func (m *Node) TakeFor(member *string) { m.as.Store(member) }
 
-// unlike returns why a node that keeps kept has no vote under d; nil: it keeps d, and the program can use d.
+// unlike returns why a node that keeps kept has no vote under d, a description of the set; nil: it keeps d, and the program
+// can use d.
 func (m *Node) unlike(kept wire.Kept, d *wire.Description) error {
 	if !m.group.usable(d) {
 		return errUnusable
@@ -75,7 +76,7 @@ func (m *Node) unlike(kept wire.Kept, d *wire.Description) error {
 	return m.differs(kept, d)
 }
 
-// differs returns why a node that keeps kept does not count as one that keeps d; nil: it does.
+// differs returns why a node that keeps kept does not count as one that keeps d, a description of the set; nil: it does.
 func (m *Node) differs(kept wire.Kept, d *wire.Description) error {
 	switch {
 	case d == nil && !m.cfg.Described:
@@ -104,7 +105,8 @@ func (m *Node) Kept() wire.Kept {
 	return m.kept
 }
 
-// Keep records what the node keeps, and its marker. The set calls it each time the node has been joined.
+// Keep records what the node keeps (the set's description), and its marker, the key that names one life of its data. The set
+// calls it each time the node has been joined.
 func (m *Node) Keep(t wire.Kept, mark wire.Marker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,14 +118,14 @@ func (m *Node) Keep(t wire.Kept, mark wire.Marker) {
 	}
 }
 
-// KeptSince returns when the client first heard that the node keeps what it keeps.
+// KeptSince returns when the client first heard that the node keeps the description of the set that it keeps now, or none.
 func (m *Node) KeptSince() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.since
 }
 
-// Keeps reports whether the node keeps d, and is the member that it says it is.
+// Keeps reports whether the node keeps d, a description of the set, and is the member that it says it is.
 func (m *Node) Keeps(d *wire.Description) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,7 +140,7 @@ func (m *Node) LostAt() (time.Time, string) {
 	return m.emptied, m.mark
 }
 
-// HasMet reports whether the node has said what it keeps; false also as long as it may be a copy (alias.go).
+// HasMet reports whether the node has said which description of the set it keeps; false while it may be a copy (alias.go).
 func (m *Node) HasMet() bool {
 	if m.alias.Load().unproven() {
 		return false
@@ -148,7 +150,7 @@ func (m *Node) HasMet() bool {
 	return m.joined
 }
 
-// Member returns the address that the node has in a set, as it last said; "": it has not, or may be a copy (alias.go).
+// Member returns the address that the node has in the set of this name, as it last said; "": none, or it may be a copy.
 func (m *Node) Member(set string) string {
 	if m.alias.Load().unproven() {
 		return ""

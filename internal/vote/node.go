@@ -27,7 +27,7 @@ import (
 //     client whose connection a proxy has kept, the script has the run_id in its text: a new process does not know it.
 //
 // A node has no vote until its marker is as old as a quarantine, which is longer than the longest TTL that the set allows
-// (Group.Bound): whatever the node has forgotten has ended then. It grants as before, so the lock is there, but without a
+// (Group.Bound): whatever the node has forgotten has ended then. It grants as before, so that the lock is there, without a
 // vote.
 //
 // Two clocks measure the age of the marker: the node's, and that of its writer against the client's own. The smaller age
@@ -274,8 +274,8 @@ func (m *Node) observeClock(micros int64, sent, now time.Time) {
 	}
 }
 
-// rest returns for how much longer the node has no vote; 0: it has one. It uses the monotonic clock: if in doubt, longer.
-// Caller holds m.mu.
+// rest returns for how much longer the node has no vote; 0: it has one. It uses the monotonic clock, which may stand still
+// while the host is suspended: if in doubt, longer. Caller holds m.mu.
 func (m *Node) rest(now time.Time) time.Duration {
 	if m.lost.IsZero() {
 		return 0
@@ -328,7 +328,7 @@ func (m *Node) votes() bool {
 }
 
 // poisoned returns why a grant with the fence number is no vote: it is ahead of middle, the median of the nodes' clocks, by
-// too much (Group.Beyond), and by more than most. nil: it is a vote. The first one is a Warning. See fence.go.
+// too much (Group.Beyond), and by more than most. nil: it is a vote. The first one calls Events.Warning. See fence.go.
 func (m *Node) poisoned(number int64, middle time.Time, most time.Duration) error {
 	ahead := m.group.Beyond(number, middle)
 	if ahead <= most {
