@@ -51,7 +51,7 @@ const (
 	waitForRequests        // nothing is queued
 )
 
-// write runs the writer until the lane ends.
+// write is the writer's goroutine: it connects to the node and sends batches until the lane ends.
 func (n *Lane) write() {
 	defer n.finish()
 	for n.connect() {
@@ -105,7 +105,7 @@ func (n *Lane) send(f *flight) {
 	}
 }
 
-// read runs the reader until the writer has ended and no reply is owed.
+// read is the reader's goroutine: it receives and delivers replies until the writer has ended and no reply is owed.
 func (n *Lane) read() {
 	for {
 		n.mu.Lock()
@@ -257,8 +257,8 @@ func (n *Lane) todo() int {
 	return do
 }
 
-// await waits for requests or for replies, as do says. If it waits for requests, it also returns when pending releases are
-// due, or Close is called. Caller holds n.mu; await unlocks it.
+// await waits for requests or for replies (do is waitForRequests or waitForReplies). When it waits for requests, it also
+// returns when pending releases are due, or Close is called. Caller holds n.mu; await unlocks it.
 func (n *Lane) await(do int) {
 	n.idle, n.stalled = do == waitForRequests, do == waitForReplies
 	n.rests++

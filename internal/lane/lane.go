@@ -341,7 +341,7 @@ func (n *Lane) Retired() bool {
 	return n.retired
 }
 
-// Rejoin makes the writer join the node again (Server.Join) as soon as no reply is owed. A new connection joins it anyway.
+// Rejoin makes the writer ask the node again what it is, and load the scripts (Server.Join), as soon as no reply is owed.
 func (n *Lane) Rejoin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

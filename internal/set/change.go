@@ -14,7 +14,7 @@ import (
 )
 
 // A change of members, or of what the set has agreed on, is one description after another. Its rules are those of docs/adr,
-// 9. members.pml in docs/model finds two holders without each of the first three:
+// 9. members.pml in docs/model finds a violation without each of the first three:
 //
 //   - One node comes or goes at a time. So any majority of the members before shares a node with any majority of those
 //     afterwards, and there is no phase in which both must agree.
@@ -31,7 +31,8 @@ import (
 // finishes what a majority may have taken; what no majority has taken was never there.
 
 // candidate returns the node at this address for a change, to see whether it can become a member; it makes the lane if there
-// is none. The caller must call decided. Until then the lane is not retired, also if the node keeps what removed it (gone).
+// is none. The caller must call decided. Until then the lane is not retired, even if the node keeps the description that
+// removed it (gone).
 func (s *Set) candidate(name string) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()

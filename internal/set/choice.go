@@ -85,24 +85,24 @@ func (w *wait) pause(d time.Duration) {
 // one that may have been chosen already (Paxos; see choose.lua). With a nil proposal it finishes what was chosen, and
 // proposes nothing. It returns nil if w ends first, or another description has become known.
 //
-// A member that keeps the next description was given it, since it was chosen: it counts as one that has taken it with the
-// largest of all ballots. But no node decides alone, and one may keep what nobody has chosen. So it counts if another member
-// has taken or keeps the same, or the proposal is the same. That is always so if it was chosen, and no majority keeps it
-// yet: a majority has taken it, so a member has that does not keep it. A member that keeps something else has no part. It
-// counts, too, if all members have answered, one of them may have forgotten that it took the same, and none shows anything
-// else, such as another description that it has taken. Otherwise a set of which a member lost its data in the middle of a
-// change could neither be changed any more, nor lock anything.
+// A member that keeps the next description was given it because it was chosen: the member counts as one that has taken it
+// with the largest of all ballots. But no node decides alone, and one may keep what nobody has chosen. So the member counts
+// if another one has taken or keeps the same description, or the proposal is the same. That is always so if the description
+// was chosen and no majority keeps it yet: in the majority that has taken it, one member does not keep it. A member that
+// keeps something else has no part. The member counts, too, if all members have answered, one of them may have forgotten
+// that it took the same, and none shows anything else, such as another description that it has taken. Otherwise a set of
+// which a member lost its data in the middle of a change could neither be changed any more, nor lock anything.
 //
 // The first description of a set needs an answer of each given node that it keeps none; only nodes that are known to be away
-// need not answer. Otherwise client 1 could make the set anew with a shorter MaxTTL. It has met node C when C kept none;
-// client 2 then made the set, and holds a long lock; A and B lose their data, and C is slow. It is enough if a majority has
-// lost nothing for as long as any lock can live, like nodes that redlock prepare --fresh has made ready. Their answers must
-// show the marker by which the client knows that, since it may have been idle. Even then the others have a moment to answer
-// (grace): a node that is given the first description, and has taken no part in its choice, looks like one that has lost its
-// data, and counts for the choice of the next only if all members agree (choose.lua). With another one dead, no change could
-// follow.
+// need not answer. Otherwise a client could make the set anew with a shorter MaxTTL while a long lock is held: client 1 has
+// met node C when C kept none; client 2 then makes the set, and takes a long lock; nodes A and B lose their data, and C is
+// slow. It is enough if a majority has lost nothing for as long as any lock can live, like nodes that redlock prepare
+// --fresh has made ready. Their answers must show the marker by which the client knows that, since the client may have been
+// idle. Even then the others have a moment to answer (grace): a node that is given the first description, and has taken no
+// part in its choice, looks like one that has lost its data, and counts for the choice of the next only if all members agree
+// (choose.lua). With another one dead, the set could not be changed.
 //
-// tell is called if choose waits for members that do not agree, since others count only if all do; it may be nil.
+// tell is called if choose waits until all members agree, because some may have lost data; it may be nil.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress) *wire.Description {
 	s.mu.Lock()
 	stale := s.known != v.Description
@@ -175,7 +175,7 @@ func (c *choice) fits(d *wire.Description) bool {
 }
 
 // ask asks the members to take value, a description of the set, with this ballot; nil: to promise to take none with a
-// smaller ballot. It returns the answers when a majority agrees, and grace after that, or when the time for answers is over.
+// smaller ballot. It returns the answers as long as grace after a majority agreed, or when the time for answers is over.
 // settled is how many of those that answer must be settled (Set.settled).
 func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
 	args := []string{strconv.FormatInt(c.epoch, 10), ballot, "", c.set}

@@ -58,8 +58,8 @@ func (s *Set) consider() {
 	rejoinAll(behind)
 }
 
-// learn makes the client go by the description of the set that it may believe (wire.Believed). It returns the nodes to ask
-// again. Caller holds s.mu.
+// learn makes the client go by the description of the set that it may believe (wire.Believed). It returns the nodes that
+// must be asked again to know (forgotten). Caller holds s.mu.
 func (s *Set) learn() (stale []*node) {
 	for steps := 0; ; steps++ {
 		d := wire.Believed(s.witnesses(), s.known)
@@ -108,9 +108,9 @@ func (s *Set) ahead(n *node) bool {
 	return s.known != nil && t.Description != nil && t.Set == s.known.Set && t.Epoch > s.known.Epoch
 }
 
-// finishes has the choice of the next description finished, in a goroutine, if it is unfinished: the operator has died when
-// a part of the members had been given it. What was chosen shows at another member, too, which has taken it (choose). Caller
-// holds s.mu.
+// finishes has the choice of the next description finished, in a goroutine, if only some members were given what was chosen,
+// as when the operator has died (unfinished). What was chosen shows at another member, too, which has taken it (choose).
+// Caller holds s.mu.
 func (s *Set) finishes() {
 	if s.finishing || s.closed || !s.unfinished() {
 		return
@@ -148,7 +148,7 @@ func (s *Set) unfinished() bool {
 //
 // A member has lost the description if it was offered the known one, and keeps none all the same: one that was just added
 // keeps none, either, until it is offered. While no set is known, the members are those of the given nodes, and one has lost
-// the description if it was asked after the client heard of the latest one: before that, the set may have been new. stale
+// the description if it has answered since the client heard of the latest one: before that, the set may have been new. stale
 // are the nodes that must be asked again for that reason. Caller holds s.mu.
 func (s *Set) forgotten() (stale []*node, _ error) {
 	nodes := s.heeded()
@@ -359,7 +359,8 @@ func (s *Set) behind() (lanes []*node) {
 
 // mayTell reports whether member m, which keeps no description of the set, may be given the one by which the client goes.
 // The client must be sure that this is the last one, or close to it. Otherwise a client that has slept through two changes,
-// and finds a majority of the members that it knows without their data, would make them serve a description of its own.
+// and finds a majority of the members that it knows without their data, would make them serve a description whose quorums
+// need not meet those of the others.
 //
 // So a majority of the members must have shown, since m lost its data, that they keep it. None of them had a later one at
 // that time, and m has not kept one since: from the loss on it has not counted for any majority, and it does not bring about
@@ -367,14 +368,14 @@ func (s *Set) behind() (lanes []*node) {
 //
 // If the set has not been changed, as far as is known, it is enough that all others have been heard of, or are known to be
 // away, and keep it or none: so it heals by itself, and one node may be down while another loses its data. One that kept
-// something else when last heard of counts, also while it is away: it shows that there is a later description, or that an
-// operator has made another set. (What that leaves open is in docs/safety.md.)
+// something else when last heard of counts against it, also while away: it shows that there is a later description, or that
+// an operator has made another set. (What that leaves open is in docs/safety.md.)
 //
 // The first description of another set of the same nodes is not in the way, if all others have said since the loss what they
 // keep, and are not away. Programs make such sets when most nodes have lost their data, and then three nodes may keep
 // something else each. The third node may be given either of two (told.pml in docs/model): any two quorums meet, and the
-// node where they do has no vote for as long as a lock of either set can live. An answer from before the loss may be old,
-// and that set have changed since, and have a quorum elsewhere. Caller holds s.mu.
+// node where they do has no vote for as long as a lock of either set can live. If an answer is from before the loss, that
+// set may have changed since, and have a quorum elsewhere. Caller holds s.mu.
 func (s *Set) mayTell(m *node) bool {
 	if m.vote.Kept().Damage != nil {
 		return false
@@ -488,8 +489,8 @@ func (s *Set) tell(n *node, hello *wire.Hello) {
 	}
 }
 
-// Refused returns why this program cannot use the set; nil: it can, as far as is known. It waits, for at most limit, for
-// nodes that must be asked again to know.
+// Refused returns why this program cannot use the set; nil: it can, as far as is known. It waits, for at most limit, for the
+// answers of nodes that must be asked again to know.
 func (s *Set) Refused(limit time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -591,7 +592,7 @@ func (s *Set) askAll(w *wait) {
 	}
 }
 
-// answered reports whether a majority of the members has said since then that it keeps the known description, so that no
+// answered reports whether a majority of the members has said, since a time, that it keeps the known description, so that no
 // later one is in force. It is also true if so many are away that no majority can.
 func (s *Set) answered(since time.Time) bool {
 	v, have, away := s.View(), 0, 0

@@ -49,7 +49,7 @@ func (s *Set) addNode(nodes *[]*node, name string) *node {
 	return n
 }
 
-// rejoinAll makes the lanes join their nodes again: each says what it keeps, and is given the known description (tell).
+// rejoinAll joins the nodes again: each says which description of the set it keeps, and is given the known one (tell).
 func rejoinAll(nodes []*node) {
 	for _, n := range nodes {
 		n.Rejoin()

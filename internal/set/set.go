@@ -99,10 +99,10 @@ func (s *Set) Ticket(at time.Time) (ticket int64, good bool) {
 	return ticket, known && width <= s.cfg.NodeTimeout
 }
 
-// Number returns the fence to propose for a lock that is acquired by plain commands (wire.PlainAnswer): the median of the
-// nodes' clocks at at, in microseconds. good is false if that is not known well enough, or a member has no vote for such a
-// lock; a number that is too small costs an attempt. It is also false without MaxNodeSkew: then fences of the future count,
-// and the number may be too small until time has caught up with one.
+// Number returns the fence to propose for a lock that is acquired by plain commands (wire.PlainAnswer): the time at by the
+// median of the nodes' clocks, in microseconds. good is false if that is not known well enough, or a member has no vote for
+// such a lock; a number that is too small costs an attempt. It is also false without MaxNodeSkew: then fences of the future
+// count, and the number may be too small until time has caught up with one.
 func (s *Set) Number(at time.Time) (number int64, good bool) {
 	if s.cfg.MaxNodeSkew <= 0 {
 		return 0, false

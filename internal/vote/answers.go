@@ -139,10 +139,10 @@ func (m *Node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	return tooLongError{q.Claim.TTL, wire.Milliseconds(q.By.MaxTTL)}, !m.ShownSince(now.Add(-retell))
 }
 
-// stays reports whether the marker that the node had after the extension q is of the description under which q counts. The
-// node compares an acquire with the marker that was known when the request left. It does not compare an extension, since a
-// lock outlives what a node may forget of others. But the extension must not count if the node serves another description:
-// two changes later, others may have a quorum without a node in common (EXTEND_EPOCH in docs/model).
+// stays reports whether the marker that the node had after the extension q is of the description of the set under which q
+// counts. The node compares an acquire with the marker that was known when the request left. It does not compare an
+// extension, since a lock outlives what a node may forget of others. But the extension must not count if the node serves
+// another description: two changes later, others may have a quorum without a node in common (EXTEND_EPOCH in docs/model).
 func stays(q *lane.Request) bool {
 	if q.By == nil {
 		return true

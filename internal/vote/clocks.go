@@ -15,12 +15,12 @@ import (
 // set forward counts as one that forgot. Every client finds out for itself. A request leaves at s, its reply comes at r and
 // says that the node's time is t. So t-r <= node's clock - client's clock <= t-s, and the next reply must agree with that.
 //
-// How much it may disagree follows from the drift of a lock (what validity is shorter than the TTL): a clock that moves by
-// less does no harm to a valid lock, and a clock that runs fast by as much as the drift allows is not suspected. A lock of
-// TTL t has the drift d(t) = t/100 + 2ms, and of that a clock gets t/100 for its speed. Over longer times without a reply, a
-// hundredth of the time would be too much. A lock of 10 s that is alive at the end of an idle minute was alive for the last
-// 10 s of it only, and all of what is excused may have been one step, in the last moment. So speed excuses no more after any
-// time than it does in the life of a short lock.
+// How much it may disagree follows from the drift of a lock (by how much its validity is shorter than its TTL): a clock that
+// moves by less does no harm to a valid lock, and a clock that runs fast by as much as the drift allows is not suspected. A
+// lock of TTL t has the drift d(t) = t/100 + 2ms, and of that a clock gets t/100 for its speed. Over longer times without a
+// reply, a hundredth of the time would be too much. A lock of 10 s that is alive at the end of an idle minute was alive for
+// the last 10 s of it only, and all of what is excused may have been one step, in the last moment. So speed excuses no more
+// after any time than it does in the life of a short lock.
 //
 // A client does not know how short the locks of other clients are. It takes Options.TTL, which as a rule all clients of the
 // same names have in common, and not the shortest TTL that it has used itself: a clock that is as fast as the drift allows
@@ -65,11 +65,11 @@ func (a *tolerance) slack(since time.Duration) time.Duration {
 	return time.Duration(max(a.speed*float64(min(since, a.short)), quartz*float64(since)))
 }
 
-// tolerance divides the drift of a lock: half is for speed. Of the other half, a millisecond is for Redis, and half of the
-// rest for steps, since the same amount may be forgiven during the lock's life. By default each lock has its own drift:
-// speed gets the part that grows with the TTL, and steps get half a millisecond. A given drift is the same for all locks, so
-// its half is for the life of the longest that the set allows. Clocks that are never set need quartz and resolution, so
-// these are excused if the drift leaves less.
+// tolerance divides the drift of a lock, by which its validity is shorter than its TTL: half is for speed. Of the other
+// half, a millisecond is for Redis, and half of the rest for steps, since the same amount may be forgiven during the lock's
+// life. By default each lock has its own drift: speed gets the part that grows with the TTL, and steps get half a
+// millisecond. A given drift is the same for all locks, so its half is for the life of the longest that the set allows.
+// Clocks that are never set need quartz and resolution, so these are excused if the drift leaves less.
 func (cfg *Config) tolerance(longest time.Duration) tolerance {
 	if cfg.Drift == 0 {
 		return tolerance{speed: 0.01, short: cfg.TTL, longest: longest, steps: resolution}
@@ -161,10 +161,10 @@ func (g *Group) Bound(longest time.Duration) (before, now time.Duration) {
 // under the description that the client knows (wire.Description.Longest).
 func (g *Group) Quarantine() time.Duration { return time.Duration(g.quarantine.Load()) }
 
-// Refuse makes no vote count under d, a description that the program cannot use.
+// Refuse makes no vote count under d, a description of the set that the program cannot use.
 func (g *Group) Refuse(d *wire.Description) { g.unusable.Store(d) }
 
-// usable reports whether votes may count under d; nil is usable: it stands for nodes without a description.
+// usable reports whether votes may count under d, a description of the set; nil may: the nodes keep none then.
 func (g *Group) usable(d *wire.Description) bool { return d == nil || g.unusable.Load() != d }
 
 // Elect makes these nodes' clocks those of the median.

@@ -34,7 +34,7 @@ func (e UntoldError) Error() string {
 	return "it does not keep the description of the set by which the others vote"
 }
 
-// Votes reports whether the node keeps the description since, and can vote.
+// Votes reports whether the node keeps that description now, and can vote.
 func (e UntoldError) Votes() bool { return e.by != nil && e.node.Keeps(e.by) && e.node.votes() }
 
 // Outdated reports whether known, the description that the client goes by now, is another one than when the node had no

@@ -140,8 +140,8 @@ func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marke
 	})
 }
 
-// lose takes the node's vote away for a quarantine that began at at, if so returns true. If data is true, the node may have
-// lost all its data. lose calls so with m.mu held: the new marker must not be there without its quarantine.
+// lose takes the node's vote away for a quarantine that began at the time at, if so returns true. If data is true, the node
+// may have lost all its data. lose calls so with m.mu held: the new marker must not be there without its quarantine.
 func (m *Node) lose(at time.Time, data bool, why error, so func() bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
