@@ -29,7 +29,7 @@ type Request struct {
 
 	// Node.Bind sets these before the request is sent.
 	Number int64  // acquire: the proposed fence
-	Latest int64  // microseconds of the node's clock. acquire, yield: the node refuses later; 0: never. plain: a later grant is no vote
+	Latest int64  // microseconds of the node's clock. Later, an acquire is refused (0: never), a plain one is no vote, a yield enters no queue
 	Mark   string // acquire, inspect: the node's marker if it has not forgotten anything
 }
 
