@@ -5,6 +5,12 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -417,7 +423,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/believed.go", "(known != nil || d.Has(w.Name))", "d.Has(w.Name)"},
 	}, "model", "members", 3000},
 	{"a node that keeps a description has lost nothing", []edit{
-		{"internal/vote/node.go", "\t\treturn m.Marked()\n\t})", "\t\treturn m.Marked() && mark.Told.Description == nil\n\t})"},
+		{"internal/vote/node.go", "\t\treturn m.Marked()\n\t})", "\t\treturn m.Marked() && mark.Kept.Description == nil\n\t})"},
 	}, "model", "a snapshot of an earlier set", 1000},
 	{"a node that comes is told by those alone that have heard of a majority", []edit{
 		{"internal/testbed/model/store.go", " || n.comes(d)):", "):"},
@@ -522,6 +528,60 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
+// TestMutantsCompile checks the types of each package that a mutant changes. A mutant that does not compile convicts
+// nobody, and only a run of all mutants would notice.
+func TestMutantsCompile(t *testing.T) {
+	need.Full(t)
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", "./...")
+	list.Dir = root
+	text, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type pkg struct {
+		ImportPath, Dir, Export string
+		GoFiles                 []string
+	}
+	byPath, byDir := make(map[string]pkg), make(map[string]pkg)
+	for all := json.NewDecoder(bytes.NewReader(text)); all.More(); {
+		var p pkg
+		if err := all.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		byPath[p.ImportPath], byDir[p.Dir] = p, p
+	}
+	fset := token.NewFileSet()
+	others := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(byPath[path].Export) })
+	for _, m := range mutants {
+		replaced, err := m.apply(root)
+		if err != nil {
+			continue // TestMutantsApply says so
+		}
+		for changed := range replaced {
+			p := byDir[filepath.Dir(changed)]
+			var files []*ast.File
+			for _, name := range p.GoFiles {
+				var source any // nil: as it is
+				if edited, ok := replaced[filepath.Join(p.Dir, name)]; ok {
+					source = edited
+				}
+				file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), source, parser.SkipObjectResolution)
+				if err != nil {
+					t.Errorf("%s: %v", m.name, err)
+				}
+				files = append(files, file)
+			}
+			if _, err := (&types.Config{Importer: others}).Check(p.ImportPath, fset, files, nil); err != nil && filepath.Ext(changed) == ".go" {
+				t.Errorf("%s: %v", m.name, err)
+			}
+		}
+	}
+}
+
 // TestMutants builds each mutant and runs its scenario until the judge convicts it. The model arena
 // convicts in the same schedule every time, so the test begins with the schedule that the document has.
 // A change of the library can make another one of it: then the test searches for the first schedule that
@@ -562,26 +622,38 @@ func TestMutants(t *testing.T) {
 	}
 }
 
+// apply returns the edited files, by their paths.
+func (m *mutant) apply(root string) (map[string][]byte, error) {
+	replaced := make(map[string][]byte)
+	for _, e := range m.edits {
+		path := filepath.Join(root, e.file)
+		source, ok := replaced[path]
+		if !ok {
+			var err error
+			if source, err = os.ReadFile(path); err != nil {
+				return nil, err
+			}
+		}
+		if n := bytes.Count(source, []byte(e.old)); n != 1 {
+			return nil, fmt.Errorf("%s has %q %d times, not once: adapt the mutant to the source", e.file, e.old, n)
+		}
+		replaced[path] = bytes.Replace(source, []byte(e.old), []byte(e.new), 1)
+	}
+	return replaced, nil
+}
+
 // overlay writes the edited files to dir, with an overlay file for the compiler, which uses them instead of the
 // originals.
 func (m *mutant) overlay(root, dir string) (file string, err error) {
+	replaced, err := m.apply(root)
+	if err != nil {
+		return "", err
+	}
 	var overlay struct{ Replace map[string]string }
 	overlay.Replace = make(map[string]string)
-	for i, e := range m.edits {
-		path := filepath.Join(root, e.file)
-		from := path
-		if earlier, ok := overlay.Replace[path]; ok {
-			from = earlier
-		}
-		source, err := os.ReadFile(from)
-		if err != nil {
-			return "", err
-		}
-		if n := bytes.Count(source, []byte(e.old)); n != 1 {
-			return "", fmt.Errorf("%s has %q %d times, not once: adapt the mutant to the source", e.file, e.old, n)
-		}
-		changed := filepath.Join(dir, fmt.Sprint(i, filepath.Base(e.file)))
-		if err := os.WriteFile(changed, bytes.Replace(source, []byte(e.old), []byte(e.new), 1), 0o600); err != nil {
+	for path, source := range replaced {
+		changed := filepath.Join(dir, fmt.Sprint(len(overlay.Replace), filepath.Base(path)))
+		if err := os.WriteFile(changed, source, 0o600); err != nil {
 			return "", err
 		}
 		overlay.Replace[path] = changed
