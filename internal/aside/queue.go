@@ -8,15 +8,13 @@ import (
 	"time"
 )
 
-// Bounds of what waits in a Queue. Most calls keep an error and some words: a full Queue has less
-// than 4 MB.
+// Bounds of what waits in a Queue. Most calls keep an error and some words: a full Queue has less than 4 MB.
 const (
 	mostNews    = 1024
 	mostDetails = 8192
 )
 
-// pause is the shortest time between two reports of dropped calls: a Queue that is never fast enough does not report
-// each.
+// pause is the shortest time between two reports of dropped calls.
 const pause = time.Minute
 
 // A Class says which calls a Queue drops when callbacks are slower than the events that they report.

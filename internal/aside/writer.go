@@ -59,8 +59,7 @@ func (w *Writer) add(p []byte) {
 	})
 }
 
-// Flush waits until all is written, and returns the error of the last write that failed. It returns ctx's error if ctx
-// ends first.
+// Flush waits until all is written, or ctx ends. It returns ctx's cause then, else the error of the last failed write.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.mu.Lock()
 	if w.dropped > 0 && w.waiting < w.bound {

@@ -104,8 +104,8 @@ func shake(ctx context.Context, conn net.Conn, settings *tls.Config, again func(
 	return nil, err
 }
 
-// speaksPlain reports whether a port answers a PING without TLS, as a Redis server does, even if with an error. It ends
-// with ctx.
+// speaksPlain reports whether a port answers a PING without TLS, as Redis does, even if with an error. It ends with
+// ctx.
 func speaksPlain(ctx context.Context, dial func(context.Context) (net.Conn, error)) bool {
 	conn, err := dial(ctx)
 	if err != nil {

@@ -55,8 +55,7 @@ func runUnused(ctx context.Context, client *redis.Client, mark string) (bool, er
 	return n == 1, err
 }
 
-// empty reports whether no database of a server has a key. INFO says so of all databases, to every user that may take
-// locks.
+// empty reports whether no database of a server has a key. Every user that may take locks may run INFO, which says so.
 func empty(ctx context.Context, client *redis.Client) (bool, error) {
 	info, err := client.Info(ctx, "keyspace").Result()
 	if err != nil {

@@ -27,10 +27,9 @@ redis.call('DEL', KEYS[2], KEYS[3])
 redis.call('SET', KEYS[1], ARGV[1])
 return 1`
 
-// Restore makes a node forget to which set it belongs, as Forget does, and makes it a member of another one in the same
-// step: so no client tells it another description in between. An operator decides this, who names the nodes of a set,
-// and has seen what this one keeps (before). Restore returns false, and changes nothing, if the node does not keep that
-// any more.
+// Restore makes a node forget its set, as Forget does, and makes it a member of another one in the same step: so no
+// client tells it another description in between. An operator decides this. told is what the node is to keep, and
+// before what it keeps, as the operator has seen it. False: the node keeps something else, and Restore changed nothing.
 func Restore(ctx context.Context, client *redis.Client, told wire.Kept, before string) (bool, error) {
 	n, err := client.Eval(ctx, restore, []string{script.Told, script.Marker, script.Choice}, told.String(), before).Int()
 	return n == 1, err

@@ -69,8 +69,8 @@ func (s *Server) Send() error {
 	return err
 }
 
-// Receive reads the replies to a batch, which was sent so long ago. An error means that the connection failed: the
-// unanswered requests may have been carried out, or may yet be.
+// Receive reads the replies to a batch, which the server has owed for ago. An error means that the connection failed:
+// the unanswered requests may have been carried out, or may yet be.
 func (s *Server) Receive(batch []*lane.Request, ago time.Duration) (unanswered []*lane.Request, err error) {
 	conn := s.socket.Load()
 	if conn == nil {
@@ -169,7 +169,7 @@ func (s *Server) receive(conn *net.Conn) {
 	}
 }
 
-// write writes the call of the script for a request. It allocates nothing.
+// write writes the call of the script for a request's step. It allocates nothing.
 func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	w, c := &s.out, q.Claim
 	switch step {

@@ -45,7 +45,7 @@ func warning(f facts.Facts) string {
 }
 
 // A Registry knows the nodes of a Locker by their run_id, so that one server under two addresses does not vote twice:
-// that would make a majority of a minority. Nodes have the indexes of their lanes.
+// that would make a majority of a minority. Nodes have the numbers of their lanes.
 type Registry struct {
 	warn func(error)
 
@@ -73,8 +73,7 @@ func (r *Registry) Retire(i int) {
 	r.retired[i] = true
 }
 
-// Admit decides, by what the server says about itself, whether node i at the address name may vote. An error says why
-// not.
+// Admit decides, by what the server says of itself, whether node i at address name may vote; nil: it may.
 func (r *Registry) Admit(i int, name string, about facts.Facts) error {
 	if why := rejectReason(about); why != "" {
 		return wire.UnfitError(why)

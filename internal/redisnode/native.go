@@ -23,8 +23,8 @@ func (n natives) does(q *lane.Request) bool {
 }
 
 // A nativeProbe finds out which of these commands a server has by trying them, on a key that is never there. Versions
-// say less: not what a proxy or an ACL lets through. A server that takes no writes at that moment gets scripts until
-// the next connection.
+// say less: not what a proxy or an ACL lets through. A server that takes no writes now gets scripts until it is
+// connected again.
 type nativeProbe struct{ ifeq, exists, delex, delifeq *redis.Cmd }
 
 func probeNatives(ctx context.Context, p redis.Pipeliner) nativeProbe {
@@ -36,8 +36,7 @@ func probeNatives(ctx context.Context, p redis.Pipeliner) nativeProbe {
 	}
 }
 
-// natives reads the replies. A command that failed, or replied something else than for a missing key, counts as
-// missing.
+// natives reads the replies to the probe. A command whose reply is not that for a missing key counts as missing.
 func (p nativeProbe) natives() natives {
 	n := natives{extend: errors.Is(p.ifeq.Err(), redis.Nil) && p.exists.Err() == nil}
 	for name, c := range map[string]*redis.Cmd{"delex": p.delex, "delifeq": p.delifeq} {
@@ -65,7 +64,7 @@ func (n natives) write(w *resp.Writer, q *lane.Request) {
 	w.Begin("exists").String(key + script.QueueSuffix).End()
 }
 
-// readNative reads the replies to these. The error means that the connection failed.
+// readNative reads the replies to an extension or a release, but for the trailer. An error: the connection failed.
 func readNative(in *resp.Reader, op wire.Op) (a wire.NativeAnswer, err error) {
 	r := replies{in: in}
 	if op == wire.Extend {

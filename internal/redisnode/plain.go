@@ -52,7 +52,7 @@ func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
 	}
 }
 
-// readPlain reads the replies to an acquire by plain commands. The error means that the connection failed.
+// readPlain reads the replies to an acquire by plain commands, but for the trailer. An error: the connection failed.
 func readPlain(in *resp.Reader, token string) (p wire.PlainAnswer, err error) {
 	r := replies{in: in}
 	p.Set = r.text(okay) == okay
@@ -64,8 +64,8 @@ func readPlain(in *resp.Reader, token string) (p wire.PlainAnswer, err error) {
 
 const okay = "OK"
 
-// readTrailer reads the trailer into t. If the marker is the one in last, it allocates nothing. The error means that
-// the connection failed.
+// readTrailer reads the trailer into t. If the marker is the one in last, it allocates nothing. An error: the
+// connection failed.
 func readTrailer(in *resp.Reader, has int, t *wire.Trailer, last *string) error {
 	r := replies{in: in}
 	*t = wire.Trailer{}

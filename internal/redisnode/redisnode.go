@@ -217,8 +217,8 @@ type hashes struct {
 
 // prepare joins the node. In a first round trip it asks the server what it is, whether its scripts stay in one process,
 // and which commands it has. In a second one it makes sure of the marker (join.lua) and loads the scripts. A server
-// that does not say what it is (an ACL without INFO, a proxy, a plain miniredis) gets a warning; one that accepts no
-// scripts fails.
+// that does not say what it is (an ACL without INFO, a proxy, a plain miniredis) gets a warning; without scripts, it is
+// an error.
 func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd
@@ -236,8 +236,8 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	if err != nil && !wire.IsReply(err) {
 		return err
 	}
-	// A server that has not got its password would close the connection, without an error, at a command as long as
-	// those that follow.
+	// A server without its password would close the connection, without an error, at a command as long as the next
+	// ones.
 	if err := self.Err(); wire.IsReply(err) && facts.Code(err.Error()) == "NOAUTH" {
 		return err
 	}

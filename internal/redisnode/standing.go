@@ -66,8 +66,7 @@ func (s *Server) stands(conn *net.Conn, unused time.Duration) bool {
 }
 
 // pings reports whether the server answers a PING soon: so soon that a caller, which waits for s.round, has time left
-// for another connection. A server that hangs does not answer, and would not complete the handshake of a new connection
-// either.
+// for another connection. A server that hangs would not complete the handshake of a new connection either.
 func (s *Server) pings(conn *net.Conn) bool {
 	s.receive(conn)
 	if err := (*conn).SetDeadline(time.Now().Add(min(4*s.trip+100*time.Millisecond, 2*s.trip+s.round/4))); err != nil {

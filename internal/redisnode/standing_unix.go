@@ -9,8 +9,7 @@ import (
 )
 
 // look asks the socket of a connection over which no reply is owed whether it has ended. Below TLS lies the socket;
-// what arrives there now is the end of the connection, or its announcement. A connection from the caller's own dialer
-// may have no socket.
+// what arrives there now is the end of the connection, or its announcement. The caller's own dialer may use no socket.
 func look(conn net.Conn) sight {
 	if secured, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secured.NetConn()

@@ -253,8 +253,7 @@ func (s *Scheduler) turn() time.Duration {
 	return s.cfg.Left(next)
 }
 
-// check makes a look at all items, if one is due: it ends those whose validity is over although their timers have not
-// ended them.
+// check looks at all items, if that is due, and ends those whose validity is over although their timers have not run.
 func (s *Scheduler) check(now time.Time) {
 	s.mu.Lock()
 	if s.looked.IsZero() || span(s.looked, now) < s.cfg.Look {
@@ -283,8 +282,7 @@ func (s *Scheduler) check(now time.Time) {
 // suspended with its machine.
 func (s *Scheduler) late(from, to time.Time) bool { return span(from, to) > 2*s.cfg.Look }
 
-// span is the longer time of what the monotonic and the wall clock say: on Linux, the monotonic one stands still while
-// the host is suspended.
+// span is the longer time by the monotonic or the wall clock: on Linux, the former stands still in a suspended host.
 func span(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
@@ -337,8 +335,7 @@ func (s *Scheduler) Settle(e *Entry, r Renewal) {
 	}
 }
 
-// finish takes the result of a renewal, and schedules the next one: TTL/3 after this one was sent, or TTL/20 from now
-// if it failed.
+// finish schedules the next renewal: TTL/3 after this one was sent, or, if it failed, TTL/20 from now.
 func (s *Scheduler) finish(e *Entry, r Renewal) {
 	res := r.End()
 	next := res.Sent.Add(e.item.TTL() / 3)

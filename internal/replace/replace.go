@@ -1,5 +1,4 @@
-// Package replace lets the chaos harness and tests of this module put parts of their own into a Locker. Programs
-// cannot.
+// Package replace lets the chaos harness and tests put parts of their own into a Locker. Programs cannot.
 package replace
 
 import (
@@ -23,8 +22,7 @@ type Parts struct {
 	// ended for whatever reason. Hooks are called later.
 	Held, Ended func(lock any)
 
-	// Weigh is called once, with a function that returns the number of requests in each lane (the client's queue to a
-	// node).
+	// Weigh is called once, with a function that returns how many requests are queued for each node.
 	Weigh func(lanes func() []int)
 }
 

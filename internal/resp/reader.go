@@ -54,8 +54,7 @@ func (r *Reader) Wait() error {
 	return err
 }
 
-// Reply reads a reply: an int64, a string, a []any of replies, or nil. An Error within a list is an element like
-// others.
+// Reply reads a reply: an int64, a string, a []any of replies, or nil. In a list, an Error is an element.
 func (r *Reader) Reply() (any, error) {
 	room := maxReply
 	value, err := r.value(&room, maxDepth)
@@ -78,8 +77,7 @@ func (r *Reader) Decimal() (int64, error) {
 	return n, err
 }
 
-// String reads a reply that is a string; "" if the reply is something else. If the string equals known, it allocates
-// nothing.
+// String reads a reply that is a string; "" if it is something else. If the string equals known, it allocates nothing.
 func (r *Reader) String(known string) (string, error) {
 	t, err := r.only("$+")
 	if string(t.text) == known {
@@ -103,7 +101,7 @@ func (r *Reader) List(n int) (bool, error) {
 	return false, err
 }
 
-// only reads a reply that is a token of one of these kinds; a zero token if the reply is something else.
+// only reads a reply that is a token of one of these kinds (token.kind); a zero token if it is something else.
 func (r *Reader) only(kinds string) (token, error) {
 	t, is, err := r.begin(kinds)
 	if !is {
@@ -112,7 +110,7 @@ func (r *Reader) only(kinds string) (token, error) {
 	return t, err
 }
 
-// begin reads a token. If the token is of none of these kinds (is is false), begin reads the rest of the reply, too.
+// begin reads a token. If its kind is none of these (is is false), begin reads the rest of the reply, too.
 func (r *Reader) begin(kinds string) (t token, is bool, err error) {
 	room := maxReply
 	if t, err = r.token(&room); err != nil {

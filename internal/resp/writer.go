@@ -55,8 +55,7 @@ func (w *Writer) arg(length int) []byte {
 	return append(strconv.AppendInt(append(w.buf, '$'), int64(length), 10), '\r', '\n')
 }
 
-// End ends the command: it writes the number of arguments, which is not known before, into the header, and closes the
-// gap.
+// End ends the command: it writes the number of arguments, not known before, into the header, and closes the gap.
 func (w *Writer) End() {
 	rest := w.buf[w.start+headroom:]
 	head := append(strconv.AppendInt(append(w.buf[:w.start], '*'), int64(w.args), 10), '\r', '\n')

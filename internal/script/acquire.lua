@@ -2,12 +2,10 @@
 --
 -- KEYS     of the lock, as many as there are lock modes
 -- ARGV[1]  token, ARGV[2] TTL in milliseconds
--- ARGV[3]  the proposed fence: the client's time in microseconds; for a shared lock, a number above all that the node
---          may have lost
+-- ARGV[3]  the proposed fence: the client's time in microseconds; shared lock: above all that the node may have lost
 -- ARGV[4]  the node's time after which the client no longer wants the lock; 0: no limit
 -- ARGV[5]  the node's marker as the client last saw it; '': do not compare
--- ARGV[6]  the waiter's ticket; 0: the client will not wait; -1: the client has the lock already, so the queue does
---          not count
+-- ARGV[6]  the waiter's ticket; 0: the client will not wait; -1: it has the lock already, so the queue does not count
 -- ARGV[7]  the waiter's name, ARGV[8] its lease in milliseconds
 -- ARGV[9]  the lock modes of the keys, ARGV[10] the number of slots; 0: none
 -- ARGV[11] and on: the keys' buckets
@@ -127,8 +125,7 @@ for i = 1, queue and ticket >= 0 and locks or 0 do
   end
 end
 
--- The counters that matter: those of the keys, and those of what lies below the keys that are wanted exclusively,
--- shared, or for a slot.
+-- The counters that matter: of the keys, and of what is below keys wanted exclusively, shared, or for a slot.
 local time, proposed, count, alone = clock(), ARGV[3] + 0, 0, false
 local has = redis.call('ZMSCORE', $fences, unpack(ARGV, 11))
 for i = 1, locks do

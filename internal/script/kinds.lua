@@ -1,5 +1,5 @@
--- kinds: the lock modes, and what the scripts that read or change the holders of a key have in common. It is put before
--- each of them.
+-- kinds: the lock modes, and what scripts that read or change the holders of a key share. It is put before each of
+-- them.
 --
 -- A lock is one or several keys, each of which it holds in a mode of its own:
 --
@@ -21,8 +21,7 @@
 -- never change it. So they read no more of a value than a token can have, and take a set for one of locks, or for their
 -- queue, only if its first member has the signature of this library's tokens (wire.Sign).
 
--- clock is the node's time, in microseconds. A script reads it once, and only if it needs it: TIME costs as much as
--- four other commands.
+-- clock is the node's time, in microseconds. A script reads it once, if at all: TIME costs as much as four commands.
 local now
 local function clock()
   if not now then
@@ -37,10 +36,9 @@ local function clash(one, other)
   return string.find($conflicts, one .. other, 1, true)
 end
 
--- holder looks for a token that conflicts with holding key in the mode way. It returns that token, and for how many
--- milliseconds it still conflicts; true if this token itself is there; nil if the key is free; an error reply, which
--- the caller is to return, if the key is no lock. The third result is how long an existing set still lives, in
--- milliseconds.
+-- holder looks for a token that conflicts with holding key in the mode way. It returns that token, and how long it
+-- still conflicts; true if this token itself is there; nil if the key is free; an error reply, which the caller is to
+-- return, if the key is no lock. The third result is how long an existing set still lives. Times are in milliseconds.
 local function holder(key, way, token)
   local at = string.find('$setModes', way, 1, true) -- of its range of scores, in a set
   local score = at and redis.pcall('ZSCORE', key, token)

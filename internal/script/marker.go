@@ -26,8 +26,7 @@ const (
 	// ProbeKey is for probe.lua. No key of this name ever exists.
 	ProbeKey = "redlock:probe"
 
-	// Marker is the key of a node's marker (wire.Marker). All clients of a node share it, whatever prefix their locks
-	// have.
+	// Marker is the key of a node's marker (wire.Marker). All clients share it, whatever prefix their locks have.
 	Marker = "redlock:marker"
 
 	// Told is the key of the description of the set that the node keeps (wire.Kept), and Choice the key of its ballots

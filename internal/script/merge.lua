@@ -1,8 +1,7 @@
 -- merge: read the tables of counters, or raise their numbers.
 --
 -- KEYS[1]  the table of fences, KEYS[2] that of what lies below
--- ARGV     how many pairs there are for the first table, these pairs of number and bucket, and then those for the second;
---          none: only read
+-- ARGV     how many pairs (number, bucket) the first table gets, these, and those for the second; none: only read
 -- reply    {{bucket, number, …}, {bucket, number, …}}; 1 if there are arguments
 --
 -- Before members change once more, each member gets the largest numbers that a majority has (docs/adr, 9). Counters

@@ -5,8 +5,7 @@
 --
 -- rename-command takes a command from scripts, too, and the error of a script does not name it. The script asks the ACL
 -- whether a command exists: that runs nothing, and adds nothing to the server's count of errors. The calls are whole:
--- in one with too few arguments the server could not tell the keys. PUBLISH is not in the list, since all works without
--- it.
+-- in one with too few arguments the server could not tell the keys. All works without PUBLISH.
 --
 -- Redis before 7.0, and what was made from it, replicates and persists scripts, so another process may know them: a
 -- replica that is promoted, or the same server after a restart. There a script may choose to have its effects

@@ -16,10 +16,9 @@
 -- the lock that the slot belongs to.
 --
 -- No script goes past a hundred living waiters (window), or each of n waiting readers would look at all waiters before
--- it. A waiter with as many before it is refused, and each waiter that gets the lock calls the one that becomes the
--- hundredth (follow).
+-- it. A waiter with as many before it is refused; each that gets the lock calls the new hundredth (follow).
 
--- queueing defines the functions for a queue when they are needed: mostly there is none.
+-- queueing makes the functions below, when a script needs them: mostly there is no queue.
 local function queueing()
   local window = $window
 
@@ -39,8 +38,7 @@ local function queueing()
     end
   end
 
-  -- scan reads members of a queue. It returns no members if the key is no sorted set: another program has a hash there,
-  -- say.
+  -- scan reads members of a queue. It returns none if the key is no sorted set, but a hash of another program, say.
   local function scan(...)
     local found = redis.pcall(...)
     if found.err and not string.find(found.err, 'WRONGTYPE', 1, true) then
@@ -50,8 +48,8 @@ local function queueing()
   end
 
   -- line iterates over the living waiters of a queue in its order: member, ticket, waiter, lock mode, and the rest of
-  -- the lease in milliseconds. It reads one member first, then ten, then many at a time, and drops the dead ones that
-  -- it comes across.
+  -- the lease in milliseconds. It reads one member first, then ten, then many at a time, and drops dead ones on the
+  -- way.
   local function line(queue)
     local from, most, entries, at, dead = 0, 1, {}, 1, {}
     local function bury()
@@ -112,8 +110,8 @@ local function queueing()
     return false
   end
 
-  -- enter puts a waiter into the queues of all keys for its lease from now on. A node that cannot store the entry (it
-  -- is full, or takes no writes) answers all the same. The token is that of the attempt.
+  -- enter puts a waiter into the queues of all keys for its lease, in milliseconds, from now on. If a node cannot store
+  -- the entry (it is full, or takes no writes), there is no error. token is that of the attempt.
   local function enter(ways, waiter, ticket, lease, token)
     local deadline = string.format('%.0f', math.floor(clock() / 1000) + lease)
     local identity = string.match(token, '%.@.*') or ''

@@ -113,7 +113,7 @@ func bare(source string) string {
 // tight removes spaces that Lua does not need.
 var tight = strings.NewReplacer(", ", ",", " = ", "=", " == ", "==", " ~= ", "~=", " <= ", "<=", " >= ", ">=", " < ", "<", " > ", ">", " + ", "+", " * ", "*", " / ", "/")
 
-// New adds the hash to a source.
+// New makes a Script of its source, with the hash.
 func New(source string) Script {
 	sum := sha1.Sum([]byte(source))
 	return Script{Source: source, Hash: hex.EncodeToString(sum[:])}

@@ -17,7 +17,7 @@ const (
 	Buckets = 4096
 )
 
-// buckets has the names of the buckets.
+// buckets has the names of the buckets: their numbers as text.
 var buckets = func() (all [Buckets]string) {
 	for i := range all {
 		all[i] = strconv.Itoa(i)

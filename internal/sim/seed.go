@@ -10,7 +10,7 @@ type Seed uint64
 // Of is branch number n of s.
 func (s Seed) Of(n int) Seed { return mix(s ^ mix(Seed(n)+1)) }
 
-// For is the branch of s with a name.
+// For is the branch of s that has this name.
 func (s Seed) For(name string) Seed {
 	h := Seed(14695981039346656037) // FNV-1a
 	for i := range len(name) {
@@ -19,8 +19,8 @@ func (s Seed) For(name string) Seed {
 	return mix(s ^ mix(h))
 }
 
-// mix is splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators): similar inputs give unrelated
-// outputs.
+// mix is splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators): it hides that inputs are
+// similar.
 func mix(x Seed) Seed {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

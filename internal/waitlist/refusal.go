@@ -59,14 +59,12 @@ func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Durati
 	return d
 }
 
-// foreign reports whether a client of another library has the lock at some node: its token does not have the signature
-// of this library.
+// foreign reports whether a client of another library has the lock at some node: its token lacks our signature.
 func (r *Refusal) foreign() bool {
 	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool { return n.Status == wire.Held && !wire.Signed(n.Holder) })
 }
 
-// split reports whether no client can have a quorum: none of those that the nodes name has enough of them, even with
-// all nodes that failed.
+// split reports whether no client can have a quorum, even if all nodes that failed were its own.
 func (r *Refusal) split() bool {
 	votes := make(map[string]int)
 	for _, n := range r.Nodes {
@@ -122,8 +120,7 @@ func (r *Refusal) Preceded(c *wire.Contender) bool {
 }
 
 // Unchanged reports whether the nodes name the same holders as in the refusal before, and no contender. A client that
-// tries gives back what it got with each attempt, and its next attempt has another token; so tokens that stay are those
-// of holders.
+// tries gives back what it got, and its next attempt has another token; so tokens that stay are those of holders.
 func (r *Refusal) Unchanged(before *Refusal) bool {
 	held := 0
 	for _, n := range r.Nodes {

@@ -41,8 +41,7 @@ type subscription struct {
 }
 
 // run subscribes, and subscribes again when the connection breaks, until ctx ends or the node is no member any more. A
-// node may have sent the message to a waiter before the subscription stood: so the start of a subscription counts as a
-// message to each.
+// message may have come before the subscription stood: so its start counts as a message to each waiter.
 func (s *subscription) run(ctx context.Context, channel string) {
 	cfg := &s.list.cfg
 	for pause := minResubscribe; ; pause = min(2*pause, maxResubscribe) {

@@ -70,8 +70,7 @@ func (w *Waiter) Activate() {
 	w.list.active[w.name] = w
 }
 
-// Ready reports whether the waiter may enter queues: it has a ticket, or the clocks of the nodes are known well enough
-// to give it one.
+// Ready reports whether the waiter may enter queues: it has a ticket, or the nodes' clocks are known well enough.
 func (w *Waiter) Ready() bool {
 	_, good := w.list.cfg.Lanes.Ticket(w.arrived)
 	return good || w.ticket > 0
@@ -148,7 +147,7 @@ func (w *Waiter) onFree(n *lane.Lane, slot int64) {
 	}
 }
 
-// FreeSlot returns the free slot that a message has named since the last call; 0: none.
+// FreeSlot returns the free slot of a semaphore that a message has named since the last call; 0: none.
 func (w *Waiter) FreeSlot() (slot int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -243,9 +242,8 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 	return called, false
 }
 
-// Withdraw removes the waiter from the queues that it may be in. If it has the lock (held), those are the queues of the
-// nodes that have refused, or have no vote. Otherwise those of all nodes, since grants are given back for a place in
-// the queue.
+// Withdraw removes the waiter from the queues that it may be in. If it has the lock (held), those are the queues of
+// nodes that have refused, or have no vote. Otherwise all: what was granted is given back for a place in the queue.
 func (w *Waiter) Withdraw(held bool) {
 	w.mu.Lock()
 	if w.done {

@@ -14,8 +14,7 @@
 // heartbeat is an attempt like the first. That attempt keeps the place, it finds out what no message has told (a
 // message was lost, a key expired, the waiter before it is dead), and it gets the lock if it is free.
 //
-// A message decides nothing: it only leads to an attempt, and the keys on the nodes decide. So it needs no proof of
-// where it is from.
+// A message decides nothing: it leads to an attempt, and the keys on the nodes decide. So it needs no proof of origin.
 //
 // A ticket is as good as what the client knows of the nodes' clocks. A client that has just begun, or has heard from
 // the nodes only through a stall, knows little: its ticket would be by its own clock, or off by half the stall, and it

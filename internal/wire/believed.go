@@ -1,16 +1,14 @@
 package wire
 
-// A Witness is a node that counts when a client decides which description of the set (members, epoch, longest TTL) to
-// believe.
+// A Witness is a node that counts when a client decides which description of the set (members, settings) to believe.
 type Witness struct {
 	Name string // the address by which the client knows the node
 	Kept        // the description that the node keeps
 	Met  bool   // the node has said what it keeps; false: the client has not heard from it, and it counts for nothing
 }
 
-// Believed returns the description by which a client is to go on; nil: it stays with known. Known is the one by which
-// it goes now, nil if it has none. The witnesses are the members by known; without known, the nodes that the program
-// was given.
+// Believed returns the description by which a client is to go on; nil: it stays with known, the one by which it goes
+// now (nil: it has none). The witnesses are the members by known; without known, the nodes that the program was given.
 //
 // No node decides alone: a node may have been restored from an old snapshot, may be a copy of another server, or may
 // keep what any client with write access has written. So a description is believed if a majority of the witnesses keeps
@@ -58,7 +56,7 @@ func Believed(witnesses []Witness, known *Description) (best *Description) {
 	return best
 }
 
-// believed reports whether the witnesses suffice for d, by the rules at Believed.
+// believed reports whether the witnesses suffice to believe d, by the rules at Believed.
 func believed(witnesses []Witness, d, known *Description) bool {
 	keep, none, given := 0, 0, 0
 	for _, w := range witnesses {

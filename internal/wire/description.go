@@ -147,8 +147,7 @@ func (d *Description) Check() error {
 	return nil
 }
 
-// anAddress reports whether a text can be the address of a member. Only the dialer knows whether such an address
-// exists.
+// anAddress reports whether a text can be the address of a member. Whether it exists, only the dialer knows.
 func anAddress(text string) bool {
 	return text != "" && len(text) <= MaxAddress && printable.Text(text) == text && !strings.ContainsAny(text, `"\`)
 }
@@ -166,7 +165,7 @@ func (d *Description) Alike(o *Description) bool {
 	return slices.Equal(slices.Sorted(slices.Values(d.Members)), slices.Sorted(slices.Values(o.Members)))
 }
 
-// Near reports whether next differs from d by at most one member that came or went.
+// Near reports whether the members of next differ from those of d by at most one that came or went.
 func (d *Description) Near(next *Description) bool {
 	differ := 0
 	for _, m := range next.Members {
@@ -290,13 +289,13 @@ func (t Kept) Same(d *Description) bool {
 	return t.Description == d || t.Description != nil && d != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.Text() == d.Text()
 }
 
-// Follows reports whether the node keeps this description, or a later one that has it in its Past.
+// Follows reports whether the node keeps this description of the set, or a later one with d's Sum in its Past.
 func (t Kept) Follows(d *Description) bool {
 	return t.Same(d) || t.Description != nil && t.Set == d.Set && t.Epoch > d.Epoch && slices.Contains(t.Past, d.Sum())
 }
 
-// Other reports whether the node keeps a description that can neither follow this one nor precede it: one of another
-// set, or another one of the same epoch.
+// Other reports whether the node keeps a description that neither follows d nor precedes it: one of another set, or
+// another one of the same epoch.
 func (t Kept) Other(d *Description) bool {
 	return t.Description != nil && (t.Set != d.Set || t.Epoch == d.Epoch && !t.Same(d))
 }
@@ -307,12 +306,12 @@ func (t Kept) Rivals(d *Description) bool {
 	return t.Description != nil && t.Epoch == 1 && d.Epoch == 1 && t.Set != d.Set && t.Alike(d) && t.Longest() <= d.Longest()
 }
 
-// Precedes reports whether the node keeps an earlier description of the same set.
+// Precedes reports whether the node keeps an earlier description of the same set than d.
 func (t Kept) Precedes(d *Description) bool {
 	return t.Description != nil && t.Set == d.Set && t.Epoch < d.Epoch
 }
 
-// String is the text under the node's key, which ParseKept reads; "": it keeps none.
+// String is what the node stores under its key, which ParseKept reads; "": it keeps no description.
 func (t Kept) String() string {
 	if t.Description == nil {
 		return ""
@@ -320,7 +319,7 @@ func (t Kept) String() string {
 	return t.Self + "\n" + t.Text()
 }
 
-// At is the epoch of the description that the node keeps; 0: it keeps none.
+// At is the epoch of the set's description that the node keeps; 0: it keeps none.
 func (t Kept) At() int64 {
 	if t.Description == nil {
 		return 0

@@ -19,8 +19,7 @@ type Identity struct {
 // A token is SECRET.@SINCE@TRACE@OWNER: a secret that nobody can guess, and then the identity. SINCE is in milliseconds
 // since 1970, in base 36. In the token of a lock on several names, +NAME follows SINCE for each of them, and ++NUMBER
 // counts those that are left out. A waiter's entry in a queue has the part from the signature on. A client that can
-// write to a node can write any identity. Only one decision depends on it: whether a call that tries once asks again
-// (contend in wait.go).
+// write to a node can write any identity. Only one decision depends on it: whether a call that tries once asks again.
 const signature = ".@"
 
 // MaxTrace is how many bytes of a trace's id, escaped, a token has at most.
@@ -38,8 +37,7 @@ func Signed(text string) bool {
 	return ok && n > 0 && (rest[n] == '@' || rest[n] == '+')
 }
 
-// MostOfToken is how many bytes of a key's value a client reads. Every token of this library is shorter; a longer value
-// is no token.
+// MostOfToken is how many bytes of a key's value a client reads. No token of this library is that long.
 const MostOfToken = 2048
 
 // Sign makes a token: it appends an identity to the secret. Names is what List returns, owner what Label returns.
@@ -127,7 +125,7 @@ func escape(s, not string, limit int) string {
 	return b.String()
 }
 
-// unescape undoes escape. It returns a text that is not validly escaped as it is.
+// unescape undoes escape. It returns a text that escape cannot have made as it is.
 func unescape(s string) string {
 	if text, err := url.PathUnescape(s); err == nil {
 		return text

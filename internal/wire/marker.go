@@ -20,8 +20,7 @@ type Marker struct {
 	Epoch        int64  // of the description that the node keeps; 0: it keeps none
 }
 
-// MarkerSlack is by how many milliseconds a marker may be in the future of a clock before that clock counts as set
-// back.
+// MarkerSlack is by how many milliseconds a clock may be behind a marker's time before it counts as set back.
 const MarkerSlack = 1000
 
 // ParseMarker reads a marker of this version; ok is false for any other text.
@@ -44,7 +43,7 @@ func ParseMarker(text string) (m Marker, ok bool) {
 	return m, errors.Join(errs[:]...) == nil
 }
 
-// OtherVersion returns the error of a node whose marker has another version; nil: the node may be used.
+// OtherVersion returns the error for a node whose marker (see Marker) has another version; nil: the node may be used.
 func OtherVersion(mark string) error {
 	version, _, found := strings.Cut(mark, ":")
 	if n, err := strconv.ParseUint(version, 10, 32); !found || err != nil || n == MarkerVersion {

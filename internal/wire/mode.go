@@ -43,8 +43,7 @@ const (
 	stride   = 1e13
 )
 
-// Score is the score, in the sorted set of a key, of a token that holds the key in mode m until deadline, in
-// milliseconds.
+// Score is the score, in a key's sorted set, of a token that holds the key in mode m until deadline, in milliseconds.
 func Score(m Mode, deadline int64) string {
 	return strconv.FormatInt(int64(strings.IndexByte(SetModes, m))*stride+deadline, 10)
 }

@@ -38,9 +38,8 @@ const (
 	MaxFence = 1 << 53
 )
 
-// A Mark is the reply of join.lua, which each new connection runs: the node's marker (a text that names the server
-// process, and since when the node has its data), the marker that the script found, and the node's time in
-// microseconds.
+// A Mark is the reply of join.lua, which each new connection runs: the node's marker (it names the server process, and
+// since when the node has its data), the marker that the script found, and the node's time in microseconds.
 type Mark struct {
 	Value, Before string
 	Now           int64

@@ -87,8 +87,7 @@ func (q *Queue) Alive(now int64) iter.Seq2[*QueueEntry, int64] {
 
 // Admits is the rule of the queue: may this client take a key that nobody holds in a conflicting mode? If so, other is
 // nil. Otherwise other is the waiter that goes first, and rest is the rest of its lease in milliseconds. Ticket 0: the
-// client does not wait, so all waiters came earlier. Ticket -1: the client has the lock already, and sets its key on
-// one more node.
+// client does not wait, so all waiters came earlier. Ticket -1: the client has the lock already.
 func (q *Queue) Admits(now, ticket int64, waiter string, mode Mode) (other *QueueEntry, rest int64) {
 	if ticket < 0 {
 		return nil, 0

@@ -153,12 +153,10 @@ func Milliseconds(n int64) time.Duration {
 }
 
 var (
-	// ErrForgot means that the node's marker (process, and since when it has its data) is not the one that the client
-	// knows.
+	// ErrForgot means that the node has another marker (process, and since when it has its data) than the client knows.
 	ErrForgot = errors.New("it has lost its data, or is another server now")
 
-	// ErrMoved means that after an extension the node's marker does not name the description by which the client
-	// counts.
+	// ErrMoved means that, after an extension, the marker names another description of the set than the client's.
 	ErrMoved = errors.New("it has lost its data, or its set has been changed")
 
 	// ErrLate means that the node executed the request after its deadline, and so refused it.
@@ -183,7 +181,7 @@ func IsReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// Classify returns the Status of an error.
+// Classify returns the Status of an error of the connection, or of one that the server sent.
 func Classify(err error) Status {
 	var said sent
 	var timeout net.Error
@@ -240,8 +238,7 @@ func refusal(text string) Status {
 }
 
 // MeansAbsent reports whether this answer to an acquire or extend says that the token is not at the node. False: it may
-// be there. A lost answer does not say so; nor does a server that refuses to extend, nor a counter that is larger than
-// the fence.
+// be there. A lost answer does not say so, nor a refusal to extend, nor a counter larger than the fence.
 //
 // Nor does an error that a command within a script raised, since the script may have written before: for example, a
 // user that may not run that command. Other errors come before the first write, if at all. A server that loads its

@@ -63,8 +63,7 @@ func (n *Node) Full(on bool) { n.set(func() { n.full = on }) }
 func (n *Node) Lose(times int) { n.set(func() { n.lose = times }) }
 func (n *Node) Tear(times int) { n.set(func() { n.tear = times }) }
 
-// Repeat carries out the next messages twice. RepeatLate carries them out again later, by between half of after and all
-// of it.
+// Repeat carries out the next messages twice. RepeatLate carries them out again after between after/2 and after.
 func (n *Node) Repeat(times int) { n.set(func() { n.repeat = times }) }
 func (n *Node) RepeatLate(times int, after time.Duration) {
 	n.set(func() { n.repeatLate, n.repeatAfter = times, after })
@@ -114,8 +113,7 @@ func (n *Node) Step(d time.Duration) { n.set(func() { n.offset += d }) }
 // Rate makes its clock run faster than true time by this part of it, such as 0.01.
 func (n *Node) Rate(r float64) { n.set(func() { n.rate = r }) }
 
-// Keep makes the node keep a text as the description of its set, as a client with write access can, or a restored
-// snapshot.
+// Keep replaces the description of the set that the node keeps, as a client with write access or a snapshot can.
 func (n *Node) Keep(text string) { n.set(func() { n.kept = wire.ParseKept(text) }) }
 
 // Restore starts the node from a snapshot that has nothing but the description of a set.
@@ -129,10 +127,10 @@ func (n *Node) Restore(text string) {
 	})
 }
 
-// Forget does what redlock members forget does.
+// Forget drops the description of the set and the marker, as redlock members forget does.
 func (n *Node) Forget() { n.Remake("") }
 
-// Remake does what redlock members restore does: Forget and Keep in one step.
+// Remake replaces the description and drops the marker, as redlock members restore does.
 func (n *Node) Remake(text string) {
 	n.set(func() { n.marker, n.kept, n.choice, n.epoch = "", wire.ParseKept(text), choice{}, n.epoch+1 })
 }

@@ -96,7 +96,7 @@ func (l *Link) Send(calls []Call) {
 	l.send(&message{calls: slices.Clone(calls)})
 }
 
-// Receive waits for the reply to the oldest message, which was sent so long ago. An error breaks the link. After
+// Receive waits for the reply to the oldest message, which the node has owed for ago. An error breaks the link. After
 // errReset, the calls with a result were carried out, and the others have the error. After any other error there are no
 // calls: each may have been carried out, or may yet be.
 func (l *Link) Receive(ago time.Duration) ([]Call, error) {
@@ -113,7 +113,7 @@ func (l *Link) Receive(ago time.Duration) ([]Call, error) {
 	return m.calls, err
 }
 
-// exchange sends a message over a new connection, or when no reply is owed, and waits for the reply.
+// exchange sends a message, and waits for the reply. What was owed over a connection that broke is forgotten.
 func (l *Link) exchange(ctx context.Context, m *message) error {
 	l.broken.Store(false)
 	l.mu.Lock()
@@ -215,8 +215,7 @@ func (l *Link) latency(id sim.Seed) (there, back time.Duration) {
 	return there + far, back
 }
 
-// Subscribe listens to a channel, over a link of its own, until that breaks or ctx ends. It calls ready when the
-// subscription stands.
+// Subscribe listens to a channel, over a link of its own, until that breaks or ctx ends. It calls ready at the start.
 func (l *Link) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
 	return l.fork().subscribe(ctx, channel, ready, onMessage)
 }

@@ -44,8 +44,8 @@ func (m *message) end(err error) {
 	close(m.done)
 }
 
-// A stream is what arrives over one connection: the node carries out one message after another. Its node's mutex
-// protects it.
+// A stream is what arrives over one connection: the node takes one message after another. Protected by the node's
+// mutex.
 type stream struct {
 	under   *message   // the message that has been begun; nil: none
 	waiting []*message // those that have arrived since

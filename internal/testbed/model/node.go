@@ -219,9 +219,8 @@ func (n *Node) reply(m *message) {
 	m.end(m.err)
 }
 
-// later calls f after d or a little more, with n.mu held. It is for events between a node and a process that no actor
-// of the process causes; so it takes an instant at which nothing else happens. It returns that instant. Caller holds
-// n.mu.
+// later calls f after d or a little more, with n.mu held, at an instant at which nothing else happens, and returns that
+// instant. It is for events between a node and a process that no actor of the process causes. Caller holds n.mu.
 func (n *Node) later(h *Host, d time.Duration, f func()) (at time.Time) {
 	at = time.Now().Add(d)
 	at = at.Add((h.place + Arrivals - time.Duration(at.UnixNano())) & (Slot - 1))
@@ -278,7 +277,7 @@ func (n *Node) Tokens() iter.Seq2[string, string] {
 	}
 }
 
-// Kept is the description of the set that the node keeps.
+// Kept is the description of the set (members, settings) that the node keeps.
 func (n *Node) Kept() wire.Kept {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -28,8 +28,7 @@ func (c *Call) parts() int {
 	return 1
 }
 
-// A cursor is how far a message has been carried out: the next call, and the next command of it. After the last call
-// comes the trailer.
+// A cursor is how far a message has been carried out: the next call, and its next command. The trailer comes last.
 type cursor struct{ call, part int }
 
 func (c *Call) plain() bool { return c.Op == wire.Plain }
@@ -127,7 +126,7 @@ func (n *store) haunt(m *message, c *Call) {
 	}
 }
 
-// acquirePlain carries out one command of an acquire by plain commands.
+// acquirePlain carries out command number part of an acquire by plain commands.
 func (n *store) acquirePlain(c *Call, part int) error {
 	if n.refuses != nil {
 		return n.refuses
@@ -162,7 +161,7 @@ func (n *store) acquirePlain(c *Call, part int) error {
 	return nil
 }
 
-// doNative carries out one command of an extension or a release without a script.
+// doNative carries out command number part of an extension or a release without a script.
 func (n *store) doNative(c *Call, part int) error {
 	if n.refuses != nil {
 		return n.refuses

@@ -10,7 +10,7 @@ func (h *Host) weigh(lanes func() []int) {
 	h.lanes = lanes
 }
 
-// Lanes returns these numbers as they are now; nil: there is no Locker.
+// Lanes returns how many requests are queued for each node by the process's Locker; nil: there is no Locker.
 func (h *Host) Lanes() []int {
 	h.mu.Lock()
 	lanes := h.lanes

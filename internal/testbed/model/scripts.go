@@ -210,8 +210,7 @@ func (n *store) acquire(c *Call) (any, error) {
 	return []any{number, now}, nil
 }
 
-// refused returns the reply to an acquire if another token holds a key (nil: none does), and how many of the keys this
-// token holds already.
+// refused returns the reply to an acquire if another token holds a key, else nil; and how many keys this token holds.
 func (n *store) refused(c *Call, now int64) (mine int, reply []any, _ error) {
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Modes[i], c.Token)

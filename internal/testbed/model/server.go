@@ -106,7 +106,7 @@ func (s *server) Send() error {
 	return nil
 }
 
-// Receive waits for the reply to the oldest message, which was sent so long ago, and gives the requests theirs.
+// Receive waits for the reply to the oldest message, which the node has owed for ago, and gives the requests theirs.
 func (s *server) Receive(batch []*lane.Request, ago time.Duration) (unanswered []*lane.Request, err error) {
 	calls, err := s.Link.Receive(ago)
 	if calls == nil {

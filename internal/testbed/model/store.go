@@ -14,8 +14,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A store is the state of a Redis server, and what its scripts do: its keys, its clock. Its methods are called under
-// mu.
+// A store is the state of a Redis server: keys, clock, and what its scripts do. Its methods are called under mu.
 type store struct {
 	name  string
 	start time.Time
@@ -49,8 +48,7 @@ func (n *store) init(name string, publish func(waiter, message string)) {
 	n.marker = script.Settled(n.runID(), n.start)
 }
 
-// An entry is a key: a lock's token, the set of the tokens that hold it in modes other than exclusive, or something
-// that is no lock.
+// An entry is a key: a lock's token, the set of tokens that hold it in shared modes, or something that is no lock.
 type entry struct {
 	token   string
 	set     map[string]mark // by token; nil: the key is no set
@@ -87,8 +85,7 @@ const (
 	full      = Error("OOM command not allowed when used memory > 'maxmemory'.")
 )
 
-// clock is the time by the node's clock since the store was made; now cuts it to milliseconds, by which Redis expires
-// keys.
+// clock is the time by the node's clock since the store was made; now cuts it to milliseconds, as Redis does.
 func (n *store) clock() time.Duration {
 	t := time.Since(n.start)
 	return t + time.Duration(n.rate*float64(t)) + n.offset
@@ -98,8 +95,7 @@ func (n *store) now() time.Duration { return n.clock().Truncate(time.Millisecond
 // micros is the reply of TIME, in microseconds.
 func (n *store) micros() int64 { return n.start.Add(n.clock()).UnixMicro() }
 
-// lookup returns the entry of a key that has not expired. Redis drops a key when the clock is past its time, not when
-// it shows it.
+// lookup returns the entry of a key that has not expired. Redis drops a key when the clock is past its time.
 func (n *store) lookup(key string) (e entry, ok bool) {
 	e, ok = n.keys[key]
 	if ok && !e.foreign && n.now() > e.expires {
@@ -146,8 +142,7 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 	return mark, nil
 }
 
-// marked is the node's marker after a client has joined. It is a new one if anew: somebody has deleted the description
-// that the marker names.
+// marked is the node's marker after a client has joined; anew: a new one, since its description was deleted.
 func (n *store) marked(hello *wire.Hello, anew bool) string {
 	const slack = wire.MarkerSlack
 	now := n.start.Add(n.now()).UnixMilli()
@@ -195,7 +190,7 @@ func (n *store) note(d string) string {
 	return fmt.Sprintf("%s:%d %s", mark.RunID, mark.Born, d)
 }
 
-// comes reports whether the node has stored that note, and has lost nothing since.
+// comes reports whether the node noted that it becomes a member by d, and has lost no data since.
 func (n *store) comes(d *wire.Description) bool {
 	mark, _ := wire.ParseMarker(n.marker)
 	return mark.RunID == n.runID() && n.choice.comes == n.note(d.Text())
