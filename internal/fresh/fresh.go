@@ -55,7 +55,7 @@ func runUnused(ctx context.Context, client *redis.Client, mark string) (bool, er
 	return n == 1, err
 }
 
-// empty reports whether no database of a server has a key. Every user that may take locks may run INFO, which says so.
+// empty reports whether no database of a server has a key, by what INFO says.
 func empty(ctx context.Context, client *redis.Client) (bool, error) {
 	info, err := client.Info(ctx, "keyspace").Result()
 	if err != nil {
@@ -84,7 +84,7 @@ func Settle(ctx context.Context, client *redis.Client) error {
 	return client.Set(ctx, script.Marker, mark, 0).Err()
 }
 
-// settled makes such a marker from the run_id and the time that the server reports.
+// settled makes the marker of a server that has been running for ten years, from the run_id and time it reports.
 func settled(ctx context.Context, client *redis.Client) (string, error) {
 	info, err := client.Info(ctx, "server").Result()
 	if err != nil {

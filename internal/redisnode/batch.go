@@ -154,7 +154,7 @@ func (s *Server) read(q *lane.Request) error {
 }
 
 // outdate marks the connection to be replaced if the server has replied READONLY: the node's host name may lead to
-// another server by now, the new master.
+// another server since, the new master.
 func (s *Server) outdate(err error) {
 	if err != nil && redis.HasErrorPrefix(err, "READONLY") {
 		s.stale.Store(true)

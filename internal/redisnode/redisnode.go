@@ -1,4 +1,5 @@
-// Package redisnode is a lane's connection to one Redis server: made by go-redis, and used without it.
+// Package redisnode is a lane's connection to one Redis server: made by go-redis, and used without it. A lane is the
+// client's ordered queue of requests to one node.
 package redisnode
 
 import (

@@ -287,7 +287,7 @@ func span(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// Stalled returns for how long this process stood still around at, an instant in the past; 0: it ran at that time.
+// Stalled returns for how long this process stood still when the time was at, before now; 0: it ran then.
 func (s *Scheduler) Stalled(at, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

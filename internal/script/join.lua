@@ -23,8 +23,8 @@
 -- restarted with its data, or the data is of another server or another database (SWAPDB).
 --
 -- A marker that was born later than now shows that the clock has been set back since. The script writes a new one: the
--- age of the old one would say nothing before that time has come. If writer is later than the client's time, the marker
--- is not new, but its age by the two clocks counts from now.
+-- age of the old one would say nothing before that time has come. If writer is later than the client's time, the script
+-- sets it to that: the marker is not new, but its age counts from now.
 --
 -- Kept is the node's own address, an end of line, and a description, which begins with its epoch and the name of the
 -- set. A later description of the same set replaces an earlier one, and never the other way round. The script leaves

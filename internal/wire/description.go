@@ -25,7 +25,7 @@ type Description struct {
 	Quorum    int      `json:"quorum,omitempty"`       // how many members must grant a lock; 0: a majority
 	Separator string   `json:"separator,omitempty"`    // of the folders in a name; "": names are no paths
 	MaxTTL    int64    `json:"max_ttl_ms"`             // the longest TTL of a lock
-	Other     int64    `json:"other_ttl_ms,omitempty"` // while MaxTTL changes, the longer one: of before, or of the next description; 0: it does not change
+	Other     int64    `json:"other_ttl_ms,omitempty"` // while MaxTTL changes, the longer one of the two; 0: it does not change
 	Since     int64    `json:"since_ms"`               // when it was proposed, by the proposer's clock
 
 	text string // as it was read, since nodes are told it byte for byte; "": it was made here

@@ -11,7 +11,7 @@ func (n *Node) Kill() {
 	n.set(func() { n.down, n.hung, n.epoch = true, false, n.epoch+1; n.dropSubscriptions() })
 }
 
-// Restart starts it again, with or without the data that it had.
+// Restart starts the node again, with or without the data that it had.
 func (n *Node) Restart(keepData bool) {
 	n.set(func() {
 		n.down = false
@@ -46,17 +46,17 @@ func (n *Node) Delay(roundTrip, jitter time.Duration) {
 	n.set(func() { n.slow, n.jitter = roundTrip/2, jitter })
 }
 
-// Native gives it the commands of newer servers that compare a token themselves (wire.NativeAnswer). It is called
+// Native gives the node the commands of newer servers that compare a token themselves (wire.NativeAnswer). It is called
 // before the node is used.
 func (n *Node) Native() { n.native = true }
 
 // Refuse makes the node answer everything with this error; nil: no more.
 func (n *Node) Refuse(err error) { n.set(func() { n.refuses = err }) }
 
-// ReadOnly makes it refuse to write.
+// ReadOnly makes the node refuse to write.
 func (n *Node) ReadOnly(on bool) { n.set(func() { n.readOnly = on }) }
 
-// Full makes it refuse writes that need memory.
+// Full makes the node refuse writes that need memory.
 func (n *Node) Full(on bool) { n.set(func() { n.full = on }) }
 
 // Lose loses the next replies with their connections; Tear loses their second half.
@@ -82,7 +82,7 @@ func (n *Node) SetMarker(text string) { n.set(func() { n.marker = text }) }
 // FlushCounters drops the counters of fences, and nothing else.
 func (n *Node) FlushCounters() { n.set(func() { clear(n.counts) }) }
 
-// Evict drops some locks, but not their counters.
+// Evict drops up to some locks, but not their counters.
 func (n *Node) Evict(some int) {
 	n.set(func() {
 		for _, key := range n.list()[:min(some, len(n.list()))] {
@@ -110,7 +110,7 @@ func (n *Node) Take(key string) {
 // Step sets the node's clock forward by d; negative: back.
 func (n *Node) Step(d time.Duration) { n.set(func() { n.offset += d }) }
 
-// Rate makes its clock run faster than true time by this part of it, such as 0.01.
+// Rate makes the node's clock run faster than true time by this part of it, such as 0.01.
 func (n *Node) Rate(r float64) { n.set(func() { n.rate = r }) }
 
 // Keep replaces the description of the set that the node keeps, as a client with write access or a snapshot can.

@@ -63,7 +63,7 @@ type Host struct {
 	skew           time.Duration // of the wall clock alone
 	gained         time.Duration // by this both clocks are ahead
 	stopped        time.Time     // until then the process stands still
-	suspended      time.Time     // since then its machine has, with its timers
+	suspended      time.Time     // when its machine was last suspended, with its timers
 	suspendedUntil time.Time
 	before         time.Duration // how long it was suspended before that
 	dead           bool
@@ -76,7 +76,7 @@ func NewHost(s sim.Seed, name string) *Host {
 	return &Host{seed: s.For(name), name: name, place: time.Duration(number(name) % hosts * Actors)}
 }
 
-// sleep sleeps for d, and then until it is the actor's turn.
+// sleep makes the calling goroutine wait for d, and then for the turn of its actor in the slot.
 func (h *Host) sleep(d time.Duration, actor int) {
 	SleepTo(time.Now().Add(d), h.place+time.Duration(actor%Actors))
 }
@@ -164,7 +164,7 @@ func (h *Host) thaw(at time.Time) {
 	}
 }
 
-// wake lets an actor go on after d, but not while the process is stopped.
+// wake makes the calling goroutine wait for d, then for its actor's turn, and as long as the process is stopped.
 func (h *Host) wake(d time.Duration, actor int) {
 	for {
 		h.sleep(d, actor)
