@@ -364,21 +364,21 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "rival operators", 3000},
 	{"a node grants, whatever description it has", []edit{
 		{"internal/testbed/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case c.Mark != \"\" && !alike(c.Mark, n.marker):"},
-		{"internal/testbed/model/scripts.go", "// count has a counter say", `func alike(a, b string) bool {
+		{"internal/testbed/model/scripts.go", "// count raises a counter", `func alike(a, b string) bool {
 	one, ok1 := wire.ParseMarker(a)
 	other, ok2 := wire.ParseMarker(b)
 	return ok1 && ok2 && one.Same(other)
 }
 
-// count has a counter say`},
+// count raises a counter`},
 		{"internal/wire/plain.go", "case mark != \"\" && p.Marker != mark:", "case mark != \"\" && !alike(p.Marker, mark):"},
-		{"internal/wire/plain.go", "// Read gives the reply for", `func alike(a, b string) bool {
+		{"internal/wire/plain.go", "// Read judges the answer", `func alike(a, b string) bool {
 	one, ok1 := ParseMarker(a)
 	other, ok2 := ParseMarker(b)
 	return ok1 && ok2 && one.Same(other)
 }
 
-// Read gives the reply for`},
+// Read judges the answer`},
 	}, "model", "rival operators", 3000},
 	{"a vote counts, whatever the epoch", []edit{
 		{"internal/vote/keeps.go", "case d != nil && kept.Same(d):", "case d != nil && kept.Description != nil && kept.Set == d.Set:"},

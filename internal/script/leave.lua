@@ -5,8 +5,8 @@
 -- reply    1                    it was in a queue
 --          0                    it was in none
 --
--- Atomic, because the lock may be free and reserved for this waiter alone: then the script
--- must call the next one, since nothing else would.
+-- Atomic, because the lock may be free and reserved for this waiter alone: then the script must call the next one,
+-- since nothing else would.
 local left, queue = 0, queueing()
 for i = 1, #ARGV[3] do
   local key, way = KEYS[i], string.sub(ARGV[3], i, i)

@@ -11,7 +11,7 @@ func (n *Node) Kill() {
 	n.set(func() { n.down, n.hung, n.epoch = true, false, n.epoch+1; n.dropSubscriptions() })
 }
 
-// Restart starts it again, with what it had or without.
+// Restart starts the node again, with or without the data that it had.
 func (n *Node) Restart(keepData bool) {
 	n.set(func() {
 		n.down = false
@@ -23,13 +23,13 @@ func (n *Node) Restart(keepData bool) {
 	})
 }
 
-// Hang stops the node, as SIGSTOP does, and has it go on.
+// Hang stops the node, as SIGSTOP does; false: it goes on.
 func (n *Node) Hang(on bool) { n.set(func() { n.hung = on }) }
 
-// Cut holds back requests, replies or both, and lets them go.
+// Cut holds back requests, replies or both; false: it lets them go.
 func (n *Node) Cut(requests, replies bool) { n.set(func() { n.cut = [2]bool{requests, replies} }) }
 
-// Reset breaks all connections. What was held back on them is lost.
+// Reset breaks all connections, and loses the messages that were held back on them.
 func (n *Node) Reset() {
 	n.set(func() {
 		n.epoch++
@@ -41,49 +41,48 @@ func (n *Node) Reset() {
 	})
 }
 
-// Delay has each message take so much longer, half a round trip and up to jitter.
+// Delay makes each message take longer, by half of roundTrip and by up to jitter.
 func (n *Node) Delay(roundTrip, jitter time.Duration) {
 	n.set(func() { n.slow, n.jitter = roundTrip/2, jitter })
 }
 
-// Native gives it the commands that compare a token themselves, as a newer server has them
-// (wire.NativeAnswer). It is called before the node is used.
+// Native gives the node the commands of newer servers that compare a token themselves (wire.NativeAnswer). It is called
+// before the node is used.
 func (n *Node) Native() { n.native = true }
 
-// Refuse has the node say this to everything; nil: no more.
+// Refuse makes the node answer everything with this error; nil: no more.
 func (n *Node) Refuse(err error) { n.set(func() { n.refuses = err }) }
 
-// ReadOnly has it refuse to write.
+// ReadOnly makes the node refuse to write.
 func (n *Node) ReadOnly(on bool) { n.set(func() { n.readOnly = on }) }
 
-// Full has it refuse to write what needs memory.
+// Full makes the node refuse writes that need memory.
 func (n *Node) Full(on bool) { n.set(func() { n.full = on }) }
 
-// Lose has the next times replies get lost with their connections, or be torn.
+// Lose loses the next replies with their connections; Tear loses their second half.
 func (n *Node) Lose(times int) { n.set(func() { n.lose = times }) }
 func (n *Node) Tear(times int) { n.set(func() { n.tear = times }) }
 
-// Repeat has the next times messages carried out twice; RepeatLate the second
-// time up to so much later, and at least half of that.
+// Repeat carries out the next messages twice. RepeatLate carries them out again after between after/2 and after.
 func (n *Node) Repeat(times int) { n.set(func() { n.repeat = times }) }
 func (n *Node) RepeatLate(times int, after time.Duration) {
 	n.set(func() { n.repeatLate, n.repeatAfter = times, after })
 }
 
-// Churn makes another client load scripts that were dropped again, in the middle of a pipeline.
+// Churn makes another client load the scripts in the middle of a pipeline, when they were dropped.
 func (n *Node) Churn(on bool) { n.set(func() { n.lateScripts = on }) }
 
 // Flush drops all keys, FlushScripts all scripts.
 func (n *Node) Flush()        { n.set(n.forget) }
 func (n *Node) FlushScripts() { n.set(func() { clear(n.scripts) }) }
 
-// SetMarker has the node's marker say something else.
+// SetMarker replaces the node's marker.
 func (n *Node) SetMarker(text string) { n.set(func() { n.marker = text }) }
 
-// FlushCounters drops the numbers, and nothing else.
+// FlushCounters drops the counters of fences, and nothing else.
 func (n *Node) FlushCounters() { n.set(func() { clear(n.counts) }) }
 
-// Evict drops some locks, but not their counters.
+// Evict drops up to some locks, but not their counters.
 func (n *Node) Evict(some int) {
 	n.set(func() {
 		for _, key := range n.list()[:min(some, len(n.list()))] {
@@ -92,8 +91,7 @@ func (n *Node) Evict(some int) {
 	})
 }
 
-// Put makes a key of another type with this name, unless there is one already;
-// Take takes it away.
+// Put makes a key of another type with this name, unless there is one already; Take removes it.
 func (n *Node) Put(key string) {
 	n.set(func() {
 		if _, there := n.lookup(key); !there {
@@ -109,17 +107,16 @@ func (n *Node) Take(key string) {
 	})
 }
 
-// Step sets the node's clock forward, or back.
+// Step sets the node's clock forward by d; negative: back.
 func (n *Node) Step(d time.Duration) { n.set(func() { n.offset += d }) }
 
-// Rate has its clock run faster than true time by this part of it.
+// Rate makes the node's clock run faster than true time by this part of it, such as 0.01.
 func (n *Node) Rate(r float64) { n.set(func() { n.rate = r }) }
 
-// Keep has the node keep a text in the place of the description of its set, as a client does that can write to it, or a
-// snapshot that is restored.
+// Keep replaces the description of the set that the node keeps, as a client with write access or a snapshot can.
 func (n *Node) Keep(text string) { n.set(func() { n.kept = wire.ParseKept(text) }) }
 
-// Restore starts the node again from a snapshot that has nothing but the description of a set.
+// Restore starts the node from a snapshot that has nothing but the description of a set.
 func (n *Node) Restore(text string) {
 	n.set(func() {
 		n.down = false
@@ -130,15 +127,14 @@ func (n *Node) Restore(text string) {
 	})
 }
 
-// Forget is what redlock members forget does.
+// Forget drops the description of the set and the marker, as redlock members forget does.
 func (n *Node) Forget() { n.Remake("") }
 
-// Remake is what redlock members restore does: Forget and Keep in one step.
+// Remake replaces the description and drops the marker, as redlock members restore does.
 func (n *Node) Remake(text string) {
 	n.set(func() { n.marker, n.kept, n.choice, n.epoch = "", wire.ParseKept(text), choice{}, n.epoch+1 })
 }
 
-// Up reports whether the node runs.
 func (n *Node) Up() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

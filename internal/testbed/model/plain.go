@@ -7,9 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A script is carried out in one instant. Of an acquire of plain commands (wire.PlainAnswer) each
-// command is carried out by itself, and what else happens to the node may come between any two. So it is
-// with an extension or a release without a script (wire.NativeAnswer).
+// A node carries out a script in one instant, but the commands of an acquire by plain commands (wire.PlainAnswer), or of
+// an extension or a release without a script (wire.NativeAnswer), one by one: anything may happen between any two.
 
 const (
 	plainParts   = 4 // SET, ZADD, GET, EXISTS
@@ -29,17 +28,15 @@ func (c *Call) parts() int {
 	return 1
 }
 
-// A cursor is how far a message has been carried out: the next call, and the next command of it. After
-// the last call comes the trailer.
+// A cursor is how far a message has been carried out: the next call, and its next command. The trailer comes last.
 type cursor struct{ call, part int }
 
 func (c *Call) plain() bool { return c.Op == wire.Plain }
 
-// scriptless reports whether a call's commands are carried out one by one.
+// scriptless reports whether the node carries out a call's commands one by one.
 func (c *Call) scriptless() bool { return c.plain() || c.Native }
 
-// prepare has a message carried out from the start, and makes room for the answers to calls without a
-// script.
+// prepare makes a message be carried out from the start, with room for the answers to calls without a script.
 func (m *message) prepare() {
 	m.next, m.trailer = cursor{}, nil
 	for i := range m.calls {
@@ -61,7 +58,6 @@ func (m *message) prepare() {
 	}
 }
 
-// has reports whether there is such a call.
 func (m *message) has(such func(*Call) bool) bool {
 	for i := range m.calls {
 		if such(&m.calls[i]) {
@@ -71,9 +67,9 @@ func (m *message) has(such func(*Call) bool) bool {
 	return false
 }
 
-// pause carries out the first commands of a message with calls without a script, and gives how
-// long the node takes until the next one; 0: as a rule it carries out all at once. If the node hangs
-// meanwhile, it takes as long as that. Under the mutex.
+// pause sometimes carries out the first commands of a message with calls without a script, and returns how long the
+// node takes until the next one. 0: the node carries out all at once. If the node hangs meanwhile, it takes as long as
+// that. Caller holds n.mu.
 func (n *Node) pause(m *message) time.Duration {
 	if m.trailer == nil && !m.has((*Call).scriptless) || !m.id.For("between").OneIn(8) {
 		return 0
@@ -91,7 +87,7 @@ func (n *Node) pause(m *message) time.Duration {
 	return 1 + m.id.For("pause").Below(4*n.rtt)
 }
 
-// step carries out the next command of a message. Under the mutex.
+// step carries out the next command of a message. Caller holds n.mu.
 func (n *Node) step(m *message) {
 	if m.next.call == len(m.calls) {
 		if err := n.trail(m); m.trailer.Failed == nil {
@@ -130,7 +126,7 @@ func (n *store) haunt(m *message, c *Call) {
 	}
 }
 
-// acquirePlain is one command of an acquire.
+// acquirePlain carries out command number part of an acquire by plain commands.
 func (n *store) acquirePlain(c *Call, part int) error {
 	if n.refuses != nil {
 		return n.refuses
@@ -165,7 +161,7 @@ func (n *store) acquirePlain(c *Call, part int) error {
 	return nil
 }
 
-// doNative is one command of an extension or a release without a script.
+// doNative carries out command number part of an extension or a release without a script.
 func (n *store) doNative(c *Call, part int) error {
 	if n.refuses != nil {
 		return n.refuses
@@ -198,7 +194,7 @@ func (n *store) doNative(c *Call, part int) error {
 	return nil
 }
 
-// trail is one command of the trailer.
+// trail carries out one command of the trailer.
 func (n *store) trail(m *message) error {
 	if n.refuses != nil {
 		return n.refuses

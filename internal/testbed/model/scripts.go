@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// do is what the scripts of internal/script do.
+// do carries out a call as its script would: see internal/script.
 func (n *store) do(c *Call) (any, error) {
 	if n.refuses != nil {
 		return nil, n.refuses
@@ -32,7 +32,7 @@ func (n *store) do(c *Call) (any, error) {
 		return n.leave(c)
 	case wire.Inspect:
 		return n.inspect(c)
-	case wire.Wake: // it is sent as a whole
+	case wire.Wake: // sent whole, so it needs no loaded script
 		n.wake(c.Keys[0], wire.ModeX, 0)
 		return int64(0), nil
 	case wire.Break:
@@ -62,7 +62,7 @@ func (n *store) setNX(c *Call) (any, error) {
 	return "OK", nil
 }
 
-// writable is what a script says that has something to write.
+// writable is the error of a script that has something to write; nil: it may.
 func (n *store) writable() error {
 	switch {
 	case n.full:
@@ -73,8 +73,8 @@ func (n *store) writable() error {
 	return nil
 }
 
-// A holding is what a node finds at a key for a token that wants to hold it: the token that is in
-// the way, and for how much longer; or that this token holds the key already (mine).
+// A holding is what a node finds at a key for a token that wants to hold it: the token that conflicts ("": none), and
+// for how much longer it does; or that this token holds the key already (mine).
 type holding struct {
 	who  string
 	rest time.Duration
@@ -111,7 +111,7 @@ func (n *store) holder(key string, mode wire.Mode, token string) (holding, error
 	return holding{}, nil
 }
 
-// hold has a token at a key from now on.
+// hold makes a token a holder of a key from now on.
 func (n *store) hold(key string, mode wire.Mode, token string, ttl time.Duration) {
 	until := n.now() + ttl
 	if !wire.IsSet(mode) {
@@ -132,7 +132,7 @@ func (n *store) hold(key string, mode wire.Mode, token string, ttl time.Duration
 	n.keys[key] = e
 }
 
-// drop takes a token away that is at a key.
+// drop removes a token that holds a key.
 func (n *store) drop(key, token string) {
 	e := n.keys[key]
 	if delete(e.set, token); len(e.set) == 0 {
@@ -148,11 +148,11 @@ func counter(key string, mode wire.Mode) string {
 	return fence(key)
 }
 
-// fence is the bucket for who holds a key, and below for who holds something below it.
+// fence is the bucket for locks on a key, and below the one for locks on something below it.
 func fence(key string) string { return script.Fences + " " + *script.Bucket(key) }
 func below(key string) string { return script.Belows + " " + *script.Bucket(key) }
 
-// clamp is how far from its time a node takes a number, in microseconds.
+// clamp is how far from its time a node accepts a proposed fence, in microseconds.
 const clamp = int64(wire.Clamp / time.Microsecond)
 
 func (n *store) acquire(c *Call) (any, error) {
@@ -210,7 +210,7 @@ func (n *store) acquire(c *Call) (any, error) {
 	return []any{number, now}, nil
 }
 
-// refused gives the reply to an acquire of what is held, and how many of the keys the token holds itself.
+// refused returns the reply to an acquire if another token holds a key, else nil; and how many keys this token holds.
 func (n *store) refused(c *Call, now int64) (mine int, reply []any, _ error) {
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Modes[i], c.Token)
@@ -232,7 +232,7 @@ func (n *store) refused(c *Call, now int64) (mine int, reply []any, _ error) {
 	return mine, nil, nil
 }
 
-// numbers gives the fence of a grant, and the smallest number that is stored for the lock.
+// numbers returns the fence of a grant, and the smallest counter of the lock's keys.
 func (n *store) numbers(c *Call, now int64) (number, least int64) {
 	count, least, alone := int64(0), int64(math.MaxInt64), false
 	for i, key := range c.Keys {
@@ -250,12 +250,12 @@ func (n *store) numbers(c *Call, now int64) (number, least int64) {
 	return number, least
 }
 
-// count has a counter say a number, if that is larger.
+// count raises a counter to a number, if that is larger.
 func (n *store) count(name string, number int64) {
 	n.counts[name] = max(n.counts[name], number)
 }
 
-// another is a slot that is free, or none.
+// another is a free slot, from 1; 0: none is free.
 func (n *store) another(key string, slots int) int64 {
 	for i := range slots {
 		e, there := n.lookup(key + script.SlotInfix + fmt.Sprint(i+1))
@@ -297,7 +297,6 @@ func (n *store) raise(c *Call) (any, error) {
 	return int64(1), nil
 }
 
-// breaks is what break.lua does.
 func (n *store) breaks(c *Call) (any, error) {
 	err := n.writable()
 	if err == nil {
@@ -310,7 +309,7 @@ func (n *store) breaks(c *Call) (any, error) {
 	return said, failed
 }
 
-// isBroken reports whether the node has noted that a token is broken.
+// isBroken reports whether the node has noted that an operator has broken the token's lock.
 func (n *store) isBroken(token string) bool {
 	_, noted := n.lookup(script.Broken + token)
 	return noted
@@ -341,14 +340,14 @@ func (n *store) extend(c *Call) (any, error) {
 	return n.micros(), nil
 }
 
-// giveBack is what release and yield do.
+// giveBack does what release.lua and yield.lua do.
 func (n *store) giveBack(c *Call) (any, error) {
 	var dropped []int
 	var other holding
 	var failed error
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Modes[i], c.Token)
-		m, marked := n.keys[key].set[c.Token] // perhaps it does not count any more
+		m, marked := n.keys[key].set[c.Token] // perhaps its time is over
 		switch {
 		case err != nil:
 			failed = err
@@ -362,7 +361,7 @@ func (n *store) giveBack(c *Call) (any, error) {
 		}
 	}
 	if c.Op == wire.Yield && len(dropped) > 0 && n.micros() <= c.Latest {
-		_ = n.enter(c) // it takes writes
+		_ = n.enter(c) // no error: the node takes writes
 	}
 	for _, i := range dropped {
 		n.wake(c.Keys[i], c.Modes[i], c.Slot)

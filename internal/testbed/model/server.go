@@ -10,14 +10,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A server is a link as a lane uses it.
+// A server makes a Link the lane.Server of a lane.
 type server struct {
 	*Link
 	session lane.Session
-	calls   []Call // of the batch that is sent next
+	calls   []Call // the batch that Send sends next
 }
 
-// Parts are those of a Locker of this process, whose nodes are found by their addresses; nil: they are no models.
+// Parts are the parts of a Locker in this process, whose nodes at returns by their addresses. If at is nil, the nodes
+// are no models: the Locker connects to servers.
 func (h *Host) Parts(at func(addr string) *Node) replace.Parts {
 	p := replace.Parts{Host: h, Weigh: h.weigh}
 	if at != nil {
@@ -29,7 +30,6 @@ func (h *Host) Parts(at func(addr string) *Node) replace.Parts {
 	return p
 }
 
-// Named returns the node with this name, or nil if there is none.
 func Named(nodes []*Node, name string) *Node {
 	for _, n := range nodes {
 		if n.Name == name {
@@ -39,7 +39,7 @@ func Named(nodes []*Node, name string) *Node {
 	return nil
 }
 
-// Clients are for redlock.New, which takes the addresses from them.
+// Clients returns clients for redlock.New, which takes only the addresses from them.
 func Clients(addrs []string) []redis.UniversalClient {
 	clients := make([]redis.UniversalClient, len(addrs))
 	for i, addr := range addrs {
@@ -56,7 +56,7 @@ type client struct {
 
 func (c client) Options() *redis.Options { return &redis.Options{Addr: c.addr} }
 
-// answers is what a client finds that only looks at what is there.
+// answers is what a client finds that only looks whether a server process answers.
 func (n *Node) answers() (runID string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -101,13 +101,12 @@ func (s *server) Encode(batch []*lane.Request) {
 	}
 }
 
-// Send sends the batch in one message.
 func (s *server) Send() error {
 	s.Link.Send(s.calls)
 	return nil
 }
 
-// Receive waits for the reply to the oldest message, which the node has owed for so long.
+// Receive waits for the reply to the oldest message, which the node has owed for ago, and gives the requests theirs.
 func (s *server) Receive(batch []*lane.Request, ago time.Duration) (unanswered []*lane.Request, err error) {
 	calls, err := s.Link.Receive(ago)
 	if calls == nil {
@@ -132,7 +131,7 @@ func (s *server) Receive(batch []*lane.Request, ago time.Duration) (unanswered [
 	return unanswered, err
 }
 
-// call is the step of a request.
+// call makes the Call of a request.
 func (s *server) call(q *lane.Request, step wire.Op) Call {
 	c := q.Claim
 	call := Call{

@@ -14,34 +14,33 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A store is what a Redis server has, and what it does with it: its keys, its clock, and its scripts.
-// Its methods are called under the mutex.
+// A store is the state of a Redis server: keys, clock, and what its scripts do. Its methods are called under mu.
 type store struct {
 	name  string
 	start time.Time
 
-	// publish sends a message to a waiter's process.
+	// publish sends a message to the process of a waiter.
 	publish func(waiter, message string)
 
-	mu      sync.Mutex // protects what follows, and what the Node has beside it; a message ends under it
+	mu      sync.Mutex // protects what follows, and the fields of the Node; a message is decided under it
 	keys    map[string]entry
-	counts  map[string]int64 // the numbers, by bucket (see fence and below)
+	counts  map[string]int64 // the counters of fences, by bucket (see fence and below)
 	queues  map[string]*queue
 	marker  string
-	kept    wire.Kept       // what it keeps of its set
-	choice  choice          // of the next description
-	run     int             // how often it was started
-	scripts map[string]bool // by whom they are for; see hashes
-	offset  time.Duration   // of its clock
-	rate    float64         // and how much faster than true time it runs
+	kept    wire.Kept       // the description of the set that it keeps
+	choice  choice          // its ballots for the next description
+	run     int             // how often it was started again
+	scripts map[string]bool // the run_ids in the acquire scripts that are loaded
+	offset  time.Duration   // of its clock, from true time
+	rate    float64         // by this part its clock runs faster than true time
 
-	refuses  error // what it says to everything
+	refuses  error // its answer to everything; nil: it works
 	readOnly bool
 	full     bool
-	mute     bool // no subscriber gets a message
+	mute     bool // subscribers get no messages
 }
 
-// init makes the store of a server that has been there for long.
+// init makes the store of a server that has been running for a long time, so that it may vote.
 func (n *store) init(name string, publish func(waiter, message string)) {
 	n.name, n.start, n.publish = name, time.Now(), publish
 	n.keys, n.counts = make(map[string]entry), make(map[string]int64)
@@ -49,23 +48,22 @@ func (n *store) init(name string, publish func(waiter, message string)) {
 	n.marker = script.Settled(n.runID(), n.start)
 }
 
-// An entry is a key: a lock's token, a set of those who hold it in a mode other than exclusive,
-// or something that is no lock.
+// An entry is a key: a lock's token, the set of tokens that hold it in shared modes, or something that is no lock.
 type entry struct {
 	token   string
-	set     map[string]mark // by token; nil: it is no set
+	set     map[string]mark // by token; nil: the key is no set
 	expires time.Duration   // by the node's clock, in whole milliseconds
-	foreign bool            // of another type
+	foreign bool            // of another type, and without a TTL
 	ghost   bool            // see Node.Ghost
 }
 
-// A mark is how a token is in a set, and until when it counts.
+// A mark is a token in a set: its mode, and until when it counts.
 type mark struct {
 	mode  wire.Mode
 	until time.Duration
 }
 
-// A queue is a lock's, and when its key expires.
+// A queue is the queue of a lock, and when its key expires.
 type queue struct {
 	wire.Queue
 	expires time.Duration
@@ -73,13 +71,13 @@ type queue struct {
 
 func (n *store) runID() string { return fmt.Sprintf("%s.%d", n.name, n.run) }
 
-// An Error is what a node says in the place of a reply.
+// An Error is an error that a node sends.
 type Error string
 
 func (e Error) Error() string { return string(e) }
 func (e Error) RedisError()   {}
 
-// What nodes say.
+// What nodes send as errors.
 const (
 	noScript  = Error("NOSCRIPT No matching script. Please use EVAL.")
 	wrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
@@ -87,19 +85,17 @@ const (
 	full      = Error("OOM command not allowed when used memory > 'maxmemory'.")
 )
 
-// clock is the node's, from its start on, and now is that in whole milliseconds,
-// which is what Redis goes by.
+// clock is the time by the node's clock since the store was made; now cuts it to milliseconds, as Redis does.
 func (n *store) clock() time.Duration {
 	t := time.Since(n.start)
 	return t + time.Duration(n.rate*float64(t)) + n.offset
 }
 func (n *store) now() time.Duration { return n.clock().Truncate(time.Millisecond) }
 
-// micros is what TIME says.
+// micros is the reply of TIME, in microseconds.
 func (n *store) micros() int64 { return n.start.Add(n.clock()).UnixMicro() }
 
-// lookup finds what is under a key and has not expired: Redis keeps a key until
-// the clock is past its time, not when it shows it.
+// lookup returns the entry of a key that has not expired. Redis drops a key when the clock is past its time.
 func (n *store) lookup(key string) (e entry, ok bool) {
 	e, ok = n.keys[key]
 	if ok && !e.foreign && n.now() > e.expires {
@@ -109,7 +105,7 @@ func (n *store) lookup(key string) (e entry, ok bool) {
 	return e, ok
 }
 
-// join is what joining a node comes to.
+// join does what join.lua does when a client joins the node, and loads that client's scripts.
 func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 	if n.refuses != nil {
 		return mark, n.refuses
@@ -146,8 +142,7 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 	return mark, nil
 }
 
-// marked is what the marker is to be when a client joins. It is a new one if what the node has kept of its set was
-// deleted.
+// marked is the node's marker after a client has joined; anew: a new one, since its description was deleted.
 func (n *store) marked(hello *wire.Hello, anew bool) string {
 	const slack = wire.MarkerSlack
 	now := n.start.Add(n.now()).UnixMilli()
@@ -162,7 +157,7 @@ func (n *store) marked(hello *wire.Hello, anew bool) string {
 	return mark.String()
 }
 
-// tells is what the node is to keep of its set, when a client has joined.
+// tells is what the node keeps after a client has joined: the client's description, or what it kept before.
 func (n *store) tells(hello *wire.Hello) wire.Kept {
 	d := hello.Keep.Description
 	switch {
@@ -180,21 +175,22 @@ func (n *store) tells(hello *wire.Hello) wire.Kept {
 	return n.kept
 }
 
-// A choice is that of a description, which is under way.
+// A choice is the node's part in choosing the next description; see choose.lua.
 type choice struct {
 	epoch                  int64
 	promised, taken, value string
-	lost                   int64  // the description that it was told again, after it had lost its data
-	comes                  string // the marker, and the description by which the node is to become a member
+	lost                   int64  // the epoch of the description that it was told again after it had lost its data; 0: none
+	comes                  string // the note of the description by which it is to become a member; see note
 }
 
-// note is what a node writes down that is to become a member by a description: with its marker, which it would lose with its data.
+// note is the text that a node stores when it is to become a member by description d. It names the marker, which the
+// node would lose with its data.
 func (n *store) note(d string) string {
 	mark, _ := wire.ParseMarker(n.marker)
 	return fmt.Sprintf("%s:%d %s", mark.RunID, mark.Born, d)
 }
 
-// comes reports whether the node has noted that it becomes a member by a description, and has lost nothing since.
+// comes reports whether the node noted that it becomes a member by d, and has lost no data since.
 func (n *store) comes(d *wire.Description) bool {
 	mark, _ := wire.ParseMarker(n.marker)
 	return mark.RunID == n.runID() && n.choice.comes == n.note(d.Text())
@@ -238,7 +234,7 @@ func (n *store) choose(c *Call) (any, error) {
 	return []any{n.kept.String(), now.promised, now.taken, now.value, n.marker, lost}, nil
 }
 
-// merge gives the counters, or makes them at least as large.
+// merge returns the tables of counters, or raises their numbers; see merge.lua.
 func (n *store) merge(c *Call) (any, error) {
 	if len(c.Args) == 0 {
 		var fences, belows []any
@@ -277,7 +273,7 @@ func (n *store) forget() {
 	n.marker, n.kept, n.choice = "", wire.Kept{}, choice{}
 }
 
-// list gives the keys of locks.
+// list returns the keys of locks.
 func (n *store) list() []string {
 	for key := range n.keys {
 		n.lookup(key)
