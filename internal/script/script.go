@@ -49,7 +49,7 @@ var (
 	// Join and Probe run once for each connection, and the others seldom: they are sent whole, and not loaded.
 	//go:embed join.lua
 	join string
-	Join = constants.Replace(join)
+	Join = bare(join)
 	//go:embed probe.lua
 	probe string
 	Probe = bare(probe)

@@ -47,14 +47,15 @@ func (n *Node) Size() (keys, bytes int) {
 	}
 	for key, q := range n.queues {
 		if len(q.Queue) > 0 && n.now() <= q.expires {
-			add(key)
+			add(key + script.QueueSuffix)
 			for _, e := range q.Queue {
 				bytes += perOne + len(e.String())
 			}
 		}
 	}
 	if n.marker != "" {
-		add(n.marker)
+		add(script.Marker)
+		bytes += len(n.marker)
 	}
 	if n.kept.Description != nil {
 		add(script.Told)
