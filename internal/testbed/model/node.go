@@ -284,9 +284,10 @@ func (n *Node) Kept() wire.Kept {
 	return n.kept
 }
 
-// Ghost reports whether a key was set by an acquire by plain commands (wire.Plain) that was carried out a TTL or more
-// after it was sent, when its client had given up the connection. The release may never come: a client keeps it for two
-// TTLs, in which it may have been stopped. Then the key lives for its TTL.
+// Ghost reports whether a key was set by an acquire by plain commands (wire.Plain) whose client had given up the
+// connection: carried out after the release, which overtook it over another connection, or a TTL or more after it was
+// sent. The release of the latter may never come: a client keeps it for two TTLs, in which it may have been stopped. Such
+// a key lives for its TTL.
 func (n *Node) Ghost(key string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

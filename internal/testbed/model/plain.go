@@ -113,6 +113,9 @@ func (n *Node) step(m *message) {
 	default:
 		c.Value, c.Err = n.do(c)
 	}
+	if c.Op == wire.Release {
+		n.released[c.Token] = true
+	}
 	if m.next.part++; m.next.part == c.parts() {
 		m.next = cursor{m.next.call + 1, 0}
 	}
@@ -120,7 +123,7 @@ func (n *Node) step(m *message) {
 
 // haunt marks a key that is a ghost; see Node.Ghost.
 func (n *store) haunt(m *message, c *Call) {
-	if e := n.keys[c.Keys[0]]; c.Plain.Set && m.abandoned && time.Since(m.sent) >= c.TTL {
+	if e := n.keys[c.Keys[0]]; c.Plain.Set && m.abandoned && (time.Since(m.sent) >= c.TTL || n.released[c.Token]) {
 		e.ghost = true
 		n.keys[c.Keys[0]] = e
 	}

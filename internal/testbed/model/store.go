@@ -22,17 +22,18 @@ type store struct {
 	// publish sends a message to the process of a waiter.
 	publish func(waiter, message string)
 
-	mu      sync.Mutex // protects what follows, and the fields of the Node; a message is decided under it
-	keys    map[string]entry
-	counts  map[string]int64 // the counters of fences, by bucket (see fence and below)
-	queues  map[string]*queue
-	marker  string
-	kept    wire.Kept       // the description of the set that it keeps
-	choice  choice          // its ballots for the next description
-	run     int             // how often it was started again
-	scripts map[string]bool // the run_ids in the acquire scripts that are loaded
-	offset  time.Duration   // of its clock, from true time
-	rate    float64         // by this part its clock runs faster than true time
+	mu       sync.Mutex // protects what follows, and the fields of the Node; a message is decided under it
+	keys     map[string]entry
+	counts   map[string]int64 // the counters of fences, by bucket (see fence and below)
+	queues   map[string]*queue
+	marker   string
+	kept     wire.Kept       // the description of the set that it keeps
+	choice   choice          // its ballots for the next description
+	run      int             // how often it was started again
+	scripts  map[string]bool // the run_ids in the acquire scripts that are loaded
+	released map[string]bool // the tokens of which a release was carried out; see Node.Ghost
+	offset   time.Duration   // of its clock, from true time
+	rate     float64         // by this part its clock runs faster than true time
 
 	refuses  error // its answer to everything; nil: it works
 	readOnly bool
@@ -44,7 +45,7 @@ type store struct {
 func (n *store) init(name string, publish func(waiter, message string)) {
 	n.name, n.start, n.publish = name, time.Now(), publish
 	n.keys, n.counts = make(map[string]entry), make(map[string]int64)
-	n.queues, n.scripts = make(map[string]*queue), make(map[string]bool)
+	n.queues, n.scripts, n.released = make(map[string]*queue), make(map[string]bool), make(map[string]bool)
 	n.marker = script.Settled(n.runID(), n.start)
 }
 
