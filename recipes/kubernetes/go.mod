@@ -3,6 +3,7 @@ module github.com/quorumlock/redlock/recipes/kubernetes
 go 1.25.0
 
 require (
+	github.com/quorumlock/redlock v0.0.0-00010101000000-000000000000
 	k8s.io/api v0.34.3
 	k8s.io/pod-security-admission v0.34.3
 	sigs.k8s.io/kustomize/api v0.20.1
@@ -28,8 +29,6 @@ require (
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/monochromegane/go-gitignore v0.0.0-20200626010858-205db1a8cc00 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
-	github.com/rogpeppe/go-internal v1.16.0 // indirect
-	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xlab/treeprint v1.2.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.2 // indirect
