@@ -32,34 +32,45 @@ import (
 // patience is how long a step may take that takes a moment on an idle machine.
 const patience = 30 * time.Second
 
-// image builds what the Dockerfiles put into /usr/local/bin, by their own lines.
-var image = sync.OnceValues(func() (bin string, err error) {
+// bin stands for /usr/local/bin of the images.
+var bin string
+
+func TestMain(m *testing.M) {
+	var err error
 	if bin, err = os.MkdirTemp("", "redlock-kit"); err != nil {
-		return "", err
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
+	code := m.Run()
+	_ = os.RemoveAll(bin)
+	os.Exit(code)
+}
+
+// image builds what the Dockerfiles put into bin, by their own lines.
+var image = sync.OnceValue(func() error {
 	dockerfile, err := os.ReadFile("Dockerfile")
 	if err != nil {
-		return bin, err
+		return err
 	}
 	run := regexp.MustCompile(`(?m)^RUN (.* go build .*) -o (\S+) (\S+)$`).FindStringSubmatch(string(dockerfile))
 	if run == nil {
-		return bin, errors.New("the Dockerfile does not build the command")
+		return errors.New("the Dockerfile does not build the command")
 	}
 	if !strings.Contains(string(dockerfile), "\nCOPY --from=build "+run[2]+" /usr/local/bin/redlock\n") {
-		return bin, errors.New("the Dockerfile does not copy " + run[2])
+		return errors.New("the Dockerfile does not copy " + run[2])
 	}
 	build := exec.Command("sh", "-c", run[1]+` -o "$0" `+run[3], filepath.Join(bin, "redlock"))
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
-		return bin, fmt.Errorf("%s: %w\n%s", run[0], err, out)
+		return fmt.Errorf("%s: %w\n%s", run[0], err, out)
 	}
 	dockerfile, err = os.ReadFile("programs/Dockerfile")
 	if err != nil {
-		return bin, err
+		return err
 	}
 	programs := regexp.MustCompile(`(?m)^COPY --chmod=0755 (.*) /usr/local/bin/$`).FindStringSubmatch(string(dockerfile))
 	if programs == nil {
-		return bin, errors.New("programs/Dockerfile copies no programs")
+		return errors.New("programs/Dockerfile copies no programs")
 	}
 	for _, name := range strings.Fields(programs[1]) {
 		text, err := os.ReadFile(filepath.Join("programs", name))
@@ -67,32 +78,17 @@ var image = sync.OnceValues(func() (bin string, err error) {
 			err = os.WriteFile(filepath.Join(bin, name), text, 0o755)
 		}
 		if err != nil {
-			return bin, err
+			return err
 		}
 	}
-	return bin, nil
+	return nil
 })
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if built {
-		if bin, _ := image(); bin != "" {
-			_ = os.RemoveAll(bin)
-		}
-	}
-	os.Exit(code)
-}
-
-var built bool
-
-func binaries(t *testing.T) string {
+func buildImage(t *testing.T) {
 	t.Helper()
-	built = true
-	bin, err := image()
-	if err != nil {
+	if err := image(); err != nil {
 		t.Fatal(err)
 	}
-	return bin
 }
 
 // TestDockerfile: the command is static, so that it runs in an image with nothing else, and not as root.
@@ -114,7 +110,8 @@ func TestDockerfile(t *testing.T) {
 		}
 	}
 	need.Full(t)
-	f, err := elf.Open(filepath.Join(binaries(t), "redlock"))
+	buildImage(t)
+	f, err := elf.Open(filepath.Join(bin, "redlock"))
 	if err != nil {
 		if runtime.GOOS != "linux" {
 			t.Skip(err)
@@ -134,7 +131,6 @@ func TestDockerfile(t *testing.T) {
 type cluster struct {
 	*testing.T
 	*kit
-	bin   string
 	nodes []*node
 	env   []string // of redlock
 }
@@ -154,7 +150,8 @@ func newCluster(t *testing.T, k *kit) *cluster {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		need.Skip(t, need.WithServers, err)
 	}
-	c := &cluster{T: t, kit: k, bin: binaries(t)}
+	buildImage(t)
+	c := &cluster{T: t, kit: k}
 	etc := filepath.Join(t.TempDir(), "redlock") // for /etc/xdg/redlock
 	write := func(path, text string, mode os.FileMode) string {
 		t.Helper()
@@ -197,7 +194,7 @@ func newCluster(t *testing.T, k *kit) *cluster {
 	}
 	write(filepath.Join(etc, "redlock.conf"), clients, 0o400)
 	write(filepath.Join(etc, "password"), secret("password"), 0o400)
-	c.env = []string{"PATH=" + c.bin + ":" + os.Getenv("PATH"), "XDG_CONFIG_DIRS=" + filepath.Dir(etc), "NIGHTLY_SECONDS=1"}
+	c.env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "XDG_CONFIG_DIRS=" + filepath.Dir(etc), "NIGHTLY_SECONDS=1"}
 	return c
 }
 
@@ -269,8 +266,8 @@ func (c *cluster) begin(env, command []string) *process {
 	}
 	defer out.Close()
 	path := command[0]
-	if _, err := os.Stat(filepath.Join(c.bin, path)); err == nil {
-		path = filepath.Join(c.bin, path)
+	if _, err := os.Stat(filepath.Join(bin, path)); err == nil {
+		path = filepath.Join(bin, path)
 	}
 	cmd := exec.Command(path, command[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
@@ -475,7 +472,8 @@ func (c *cluster) deployment(ready []string) {
 	}
 	c.keeps()
 	time.Sleep(time.Duration(c.set.Spec.Template.Spec.Containers[0].ReadinessProbe.InitialDelaySeconds) * time.Second)
-	c.want(0, []string{"redlock", "prepare", "--timeout", "0s"})
+	// Had its quarantine begun only now, this would not be enough.
+	c.want(0, []string{"redlock", "prepare", "--timeout", "5s"})
 	if strings.Contains(first.said(), "scheduler: ends") || strings.Contains(second.said(), leads) {
 		c.Errorf("the pods, while a node was restarted:\n%s\nand\n%s", first.said(), second.said())
 	}
