@@ -62,7 +62,8 @@ type NativeAnswer struct {
 	*Trailer       // extend: the answers to the commands behind it
 }
 
-// Extended is the node's time in microseconds if the answer proves the extension; 0: the script must follow.
+// Extended returns the node's time, in microseconds, if the answer proves that the lock was extended; 0: it does not,
+// and the client must send the extend script.
 func (a *NativeAnswer) Extended() int64 {
 	if !a.Done || a.Broken > 0 || a.Err != nil || a.Failed != nil || a.Known != 1 {
 		return 0
@@ -70,5 +71,6 @@ func (a *NativeAnswer) Extended() int64 {
 	return a.Time
 }
 
-// Waited reports whether other clients wait, or may wait, for the lock that the release deleted.
+// Waited reports whether other clients wait for the lock that the release deleted, or may wait, since a command failed:
+// the client must then call them (Wake).
 func (a *NativeAnswer) Waited() bool { return a.Queues > 0 || a.Err != nil }
