@@ -37,8 +37,9 @@ local function clash(one, other)
 end
 
 -- holder looks for a token that conflicts with holding key in the mode way. It returns that token, and how long it
--- still conflicts; true if this token itself is there; nil if the key is free; an error reply, which the caller is to
--- return, if the key is no lock. The third result is how long an existing set still lives. Times are in milliseconds.
+-- still conflicts; true if this token itself holds the key; nil if the key is free; an error reply, which the caller is
+-- to return, if the key is no lock. The third result is how long an existing set still lives. Times are in
+-- milliseconds.
 local function holder(key, way, token)
   local at = string.find('$setModes', way, 1, true) -- of its range of scores, in a set
   local score = at and redis.pcall('ZSCORE', key, token)
