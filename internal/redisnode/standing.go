@@ -17,10 +17,10 @@ const (
 	pingsAfter = 10 * time.Second
 )
 
-// Refresh checks a connection that has not been used for a while, and replaces it if it is broken or outdated: what a
-// server, or something on the way, does to idle connections must not cost the next lock a vote. The check comes before
-// the batch, since a batch that was sent over a broken connection could not be sent again: the server may have carried
-// it out (NO_RESEND in docs/model).
+// Refresh checks the connection if it has not been used for a while, and replaces it, before ctx ends, if it is broken
+// or outdated (Outdated). After an error there is no usable connection. What a server, or something on the way, does to
+// idle connections must not cost the next lock a vote. The check comes before the batch, since a batch that was sent
+// over a broken connection could not be sent again: the server may have carried it out (NO_RESEND in docs/model).
 func (s *Server) Refresh(ctx context.Context) error {
 	conn := s.socket.Load()
 	if conn == nil {
@@ -53,7 +53,7 @@ const (
 	broken              // it has ended, or something has arrived that nothing had asked for
 )
 
-// stands reports whether a connection can be used that has been unused for that long.
+// stands reports whether a connection can be used that has been unused for this time; false: it is to be replaced.
 func (s *Server) stands(conn *net.Conn, unused time.Duration) bool {
 	if unused <= looksAfter {
 		return true

@@ -38,7 +38,8 @@ type message struct {
 	done     chan struct{} // closed at that time
 }
 
-// end says what became of the message: nil, or why there is no reply. Caller holds the node's mutex.
+// end ends the message, once: with nil if its reply leaves now, else with why there is none. Caller holds the node's
+// mutex.
 func (m *message) end(err error) {
 	m.err, m.answered = err, time.Now()
 	close(m.done)
