@@ -41,8 +41,7 @@ func (s *Server) Encode(batch []*lane.Request) {
 	writeTrailer(&s.out, scripts, trailer)
 }
 
-// trailer returns which trailer (the commands at the end of a write) a request for this step needs: noTrailer,
-// markerTrailer or wholeTrailer.
+// trailer returns which trailer (the commands at the end of a write: noTrailer, and so on) a request for a step needs.
 func (h *hashes) trailer(q *lane.Request, step wire.Op) int {
 	switch {
 	case step == wire.Plain, q.Op == wire.Extend && h.does(q):
@@ -91,8 +90,7 @@ func (s *Server) Receive(batch []*lane.Request, ago time.Duration) (unanswered [
 	return unanswered, err
 }
 
-// replies reads the replies to a batch, and gives each request its own; it does what Receive does between the
-// deadlines.
+// replies reads the replies to a batch, and gives each request its own: it is the part of Receive that knows no time.
 func (s *Server) replies(batch []*lane.Request) (unanswered []*lane.Request, err error) {
 	scripts := s.scripts.Load() // as at Encode: the node is joined again only when no reply is owed
 	trailer := noTrailer
@@ -221,8 +219,7 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	w.End()
 }
 
-// call begins the call of a loaded script, with these keys, and with more as the last key if it is not "". The caller
-// adds the arguments.
+// call begins the call of a loaded script with these keys, and with more as the last key ("": none), and no arguments.
 func call(w *resp.Writer, hash string, keys []string, more string) {
 	n := len(keys)
 	if more != "" {

@@ -16,9 +16,8 @@ import (
 // credentialsTimeout is how long the caller's provider of credentials may take: it may have to ask a server of its own.
 const credentialsTimeout = 10 * time.Second
 
-// credentials gives each new connection the user and the password of that moment. Of the caller's providers, go-redis
-// would ask one that reports changes (StreamingCredentialsProvider) only for connections of its pool, and would wait
-// for the others without a bound.
+// credentials gives each new connection the user and the password of that moment. go-redis would ask a provider that
+// reports changes (StreamingCredentialsProvider) only for connections of its pool, and wait for others without a bound.
 type credentials struct {
 	given *redis.Options
 

@@ -65,8 +65,7 @@ func NewRegistry(warn func(error)) *Registry {
 	return &Registry{warn: warn, nodes: make(map[int]registered), retired: make(map[int]bool)}
 }
 
-// Retire forgets node i (the index of its lane), which is no member any more. The same server may join again as a node
-// with another index.
+// Retire forgets node i, which is no member any more. The same server may join again as a node with another number.
 func (r *Registry) Retire(i int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,8 +73,8 @@ func (r *Registry) Retire(i int) {
 	r.retired[i] = true
 }
 
-// Admit returns why node i (the index of its lane) at the address name may not vote, by what its server says of itself;
-// nil: it may. It warns of what an operator should change.
+// Admit returns why node i (the number of its lane) at the address name may not vote, by what its server says of
+// itself; nil: it may. It warns of what an operator should change.
 func (r *Registry) Admit(i int, name string, about facts.Facts) error {
 	if why := rejectReason(about); why != "" {
 		return wire.UnfitError(why)

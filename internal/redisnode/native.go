@@ -23,8 +23,7 @@ func (n natives) does(q *lane.Request) bool {
 }
 
 // A nativeProbe finds out which of these commands a server has by trying them, on a key that is never there. Versions
-// say less: not what a proxy or an ACL lets through. A server that takes no writes now gets scripts until it is
-// connected again.
+// do not say what a proxy or an ACL lets through. A server that takes no writes now gets scripts until it reconnects.
 type nativeProbe struct{ ifeq, exists, delex, delifeq *redis.Cmd }
 
 func probeNatives(ctx context.Context, p redis.Pipeliner) nativeProbe {
@@ -36,8 +35,7 @@ func probeNatives(ctx context.Context, p redis.Pipeliner) nativeProbe {
 	}
 }
 
-// natives reads the replies to the probe, whose pipeline has been run. A command whose reply is not that for a missing
-// key counts as missing.
+// natives reads the replies to the probe. A command that does not reply as for a missing key counts as missing.
 func (p nativeProbe) natives() natives {
 	n := natives{extend: errors.Is(p.ifeq.Err(), redis.Nil) && p.exists.Err() == nil}
 	for name, c := range map[string]*redis.Cmd{"delex": p.delex, "delifeq": p.delifeq} {

@@ -99,8 +99,7 @@ func (r *replies) text(known string) string {
 }
 func (r *replies) list(n int) bool { return next(r, func() (bool, error) { return r.in.List(n) }) }
 
-// next takes the next reply, by read. It returns zero, and notes why in r, if the reply is an error or the connection
-// failed.
+// next takes the next reply, by read; zero, with the reason in r: the reply is an error, or the connection failed.
 func next[T any](r *replies, read func() (T, error)) (v T) {
 	if r.broken != nil {
 		return v

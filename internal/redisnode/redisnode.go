@@ -103,8 +103,7 @@ func (s *Server) Connect(ctx context.Context) error {
 }
 
 // open makes the connection: go-redis greets the server over it (credentials, database, name), and then calls greet.
-// open dials itself, and gives the connection to go-redis: a node that is down is an ordinary event here, and go-redis
-// would log each dial that fails.
+// open dials itself, and gives the connection to go-redis, which would log each dial that fails.
 func (s *Server) open(ctx context.Context, greet func(context.Context, *redis.Conn) error) error {
 	if old := s.client.Load(); old != nil {
 		old.Close()
@@ -201,8 +200,7 @@ func (s *Server) Interrupt() {
 	s.credentials.end()
 }
 
-// onConnect calls the caller's OnConnect, if there is one, and then prepare. go-redis calls it with each new connection
-// that it has greeted.
+// onConnect calls the caller's OnConnect, if any, and then prepare. go-redis calls it when it has greeted the server.
 func (s *Server) onConnect(ctx context.Context, conn *redis.Conn) error {
 	if s.greet != nil {
 		if err := s.greet(ctx, conn); err != nil {
@@ -221,8 +219,7 @@ type hashes struct {
 
 // prepare joins the node. In a first round trip it asks the server what it is, whether its scripts stay in one process,
 // and which commands it has. In a second one it makes sure of the marker (join.lua) and loads the scripts. A server
-// that does not say what it is (an ACL without INFO, a proxy, a plain miniredis) gets a warning; one without scripts,
-// an error.
+// that does not say what it is (an ACL without INFO, a proxy, miniredis) gets a warning; one without scripts, an error.
 func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd
@@ -240,8 +237,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	if err != nil && !wire.IsReply(err) {
 		return err
 	}
-	// A server without its password would close the connection, without an error, at a command as long as the next
-	// ones.
+	// A server without its password would close the connection, without an error, at a command as long as the next one.
 	if err := self.Err(); wire.IsReply(err) && facts.Code(err.Error()) == "NOAUTH" {
 		return err
 	}
@@ -327,6 +323,5 @@ func parseMark(value any) (mark wire.Mark, err error) {
 	return mark, fmt.Errorf("unexpected reply %v", value)
 }
 
-// Join joins the node again over the connection: it asks the server what it is, and loads the scripts. Call it when no
-// reply is owed.
+// Join joins the node again: it asks the server what it is, and loads the scripts. Call it when no reply is owed.
 func (s *Server) Join() error { return s.prepare(context.Background(), s.conn) }

@@ -12,8 +12,7 @@ const (
 	// looksAfter is how long a connection may be unused before Refresh looks at its socket.
 	looksAfter = time.Second
 
-	// pingsAfter is how long it may be unused before a look is not enough: a firewall, say, may have forgotten the
-	// connection, and told neither side.
+	// pingsAfter is how long it may be unused before a look is not enough: a firewall may have dropped it silently.
 	pingsAfter = 10 * time.Second
 )
 

@@ -108,8 +108,7 @@ func New(cfg Config) *Scheduler {
 	return s
 }
 
-// Add makes the Scheduler watch an item: a look after the end of its validity ends it, and so does Close. Add returns
-// false if the Scheduler is closed.
+// Add makes the Scheduler watch an item: a look after its validity ends it, and so does Close. False: it is closed.
 func (s *Scheduler) Add(e *Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,8 +280,7 @@ func (s *Scheduler) check(now time.Time) {
 	}
 }
 
-// late reports whether two looks are so far apart that this process stood still in between: it was stopped, or
-// suspended with its machine.
+// late reports whether two looks are so far apart that this process, or its machine, must have stood still in between.
 func (s *Scheduler) late(from, to time.Time) bool { return span(from, to) > 2*s.cfg.Look }
 
 // span returns the time between two instants, by the clock on which it is longer, monotonic or wall: on Linux, the
@@ -334,8 +332,7 @@ func (s *Scheduler) claim(e *Entry, r Renewal) bool {
 	return true
 }
 
-// Settle finishes a renewal whose votes are decided, unless its timeout has finished it. The goroutine that delivers
-// the deciding vote calls it.
+// Settle finishes a renewal, unless it is finished already. The goroutine that delivers the deciding vote calls it.
 func (s *Scheduler) Settle(e *Entry, r Renewal) {
 	if s.claim(e, r) {
 		s.finish(e, r)

@@ -48,8 +48,7 @@ func (r *Reader) Done() error {
 	return fmt.Errorf("it sent %.100q, which nothing had asked for", rest)
 }
 
-// Wait waits for the first byte of a reply, which it does not read. After an error that is only a timeout, the Reader
-// can go on.
+// Wait waits until a reply begins, and reads nothing. After an error that is only a timeout, the Reader can go on.
 func (r *Reader) Wait() error {
 	_, err := r.buf.Peek(1)
 	return err
@@ -112,8 +111,7 @@ func (r *Reader) only(kinds string) (token, error) {
 	return t, err
 }
 
-// begin reads the token with which a reply begins. is is false if its kind is none of these: then begin has read the
-// rest of the reply, too.
+// begin reads the first token of a reply; is false: its kind is none of these, and begin has read the whole reply.
 func (r *Reader) begin(kinds string) (t token, is bool, err error) {
 	room := maxReply
 	if t, err = r.token(&room); err != nil {
@@ -194,8 +192,7 @@ func (r *Reader) rest(t token, room *int, depth int) (any, error) {
 	return r.array(int(t.number), room, depth-1)
 }
 
-// array reads the n elements of a list. It does not allocate for all at once, since they may be announced and never
-// come.
+// array reads the n elements of a list. It does not allocate for all at once: they may be announced and never come.
 func (r *Reader) array(n int, room *int, depth int) (any, error) {
 	list := make([]any, 0, min(n, 64))
 	for range n {

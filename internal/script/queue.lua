@@ -48,8 +48,7 @@ local function queueing()
   end
 
   -- line iterates over the living waiters of a queue in its order: member, ticket, waiter, lock mode, and the rest of
-  -- the lease in milliseconds. It reads one member first, then ten, then many at a time, and drops dead ones on the
-  -- way.
+  -- the lease in milliseconds. It reads one member, then ten, then many at a time, and drops dead ones on the way.
   local function line(queue)
     local from, most, entries, at, dead = 0, 1, {}, 1, {}
     local function bury()
@@ -82,8 +81,8 @@ local function queueing()
 
   -- ahead returns the waiter that goes before this one, which wants the key of this queue in the mode way, and the rest
   -- of its lease in milliseconds: that waiter has a lower ticket (if this ticket is 0, any is lower) and a mode to wait
-  -- for, or is the first of a whole window. If none goes before, and this waiter is in the queue itself, the third
-  -- result is its member.
+  -- for, or is the first of a whole window. If none does, and this waiter is in the queue, the third result is its
+  -- member.
   local function ahead(queue, way, waiter, ticket)
     local count, first, left = 0, nil, nil
     for member, lower, who, mode, rest in line(queue) do
@@ -166,8 +165,8 @@ local function queueing()
     end
   end
 
-  -- follow calls the waiter that has come into the window of a queue, since one before it holds the key now in the mode
-  -- way, if both can hold it.
+  -- follow calls the waiter that has come into the window of a queue, since one before it has got the key in the mode
+  -- way, if the two can share the key.
   local function follow(queue, way)
     local waiter, mode = read(redis.call('ZRANGE', queue, window - 1, window - 1)[1] or '')
     if waiter and not behind(mode, way) then

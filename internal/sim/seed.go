@@ -19,8 +19,7 @@ func (s Seed) For(name string) Seed {
 	return mix(s ^ mix(h))
 }
 
-// mix returns x scrambled by splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators): it hides
-// that inputs are similar.
+// mix returns x scrambled by splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
 func mix(x Seed) Seed {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -110,8 +110,7 @@ func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 // inTheWay reports whether another client has the lock at the node, or goes first there.
 func (n *NodeRefusal) inTheWay() bool { return n.Status == wire.Held || n.Status == wire.Reserved }
 
-// Preceded reports whether at some node the lock is held by, or reserved for, a contender that goes before c
-// (Contender.Before).
+// Preceded reports whether some node holds or reserves the lock for a contender that came before c (Contender.Before).
 func (r *Refusal) Preceded(c *wire.Contender) bool {
 	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool {
 		other, is := wire.ParseContender(n.Holder)
@@ -153,8 +152,7 @@ func (r *Refusal) FreeIn() time.Duration {
 	return held[need-1]
 }
 
-// votesIn returns after how long, at the earliest, a quorum of nodes may vote (quarantines end): no attempt before can
-// succeed. Zero: now.
+// votesIn returns after how long quarantines may leave a quorum: no attempt before can succeed. Zero: now.
 func (r *Refusal) votesIn() time.Duration {
 	var rest []time.Duration
 	for _, n := range r.Nodes {

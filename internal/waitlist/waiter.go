@@ -13,8 +13,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Waiter is one call that waits for a lock. The goroutine of that call calls its methods, except for OnReply, which
-// the lanes' goroutines call.
+// A Waiter is one call that waits for a lock. The goroutine of the call uses it; the lanes' goroutines call OnReply.
 type Waiter struct {
 	list    *List
 	want    *Want
@@ -52,8 +51,7 @@ func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 // Name returns the waiter's name at the nodes.
 func (w *Waiter) Name() string { return w.name }
 
-// Secret returns the secret (the part before the identity) of the token of the next attempt of a contender, a call that
-// tries once; "": the waiter is none.
+// Secret returns the secret, the part before the identity, of the token of a contender's next attempt; "": w is none.
 func (w *Waiter) Secret() string {
 	if w.want.Contender == nil {
 		return ""
@@ -129,8 +127,7 @@ func (w *Waiter) OnReply(n *lane.Lane, c *lane.Claim, status wire.Status) {
 }
 
 // onFree takes the message that the lock, or this slot of it (0: none is named), may be free at a node. Only the first
-// message from a node since the attempt wakes the waiter: a flood of messages must not put off the attempt that the
-// first one leads to (Rest).
+// message from a node since the attempt wakes the waiter: a flood of messages must not put off the next attempt (Rest).
 func (w *Waiter) onFree(n *lane.Lane, slot int64) {
 	w.mu.Lock()
 	s := w.node(n)
@@ -246,8 +243,7 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 }
 
 // Withdraw removes the waiter from the queues that it may be in, and does not wait for that. If it has the lock (held),
-// those are the queues of nodes that have refused, or have no vote. Otherwise all: what was granted is given back for a
-// place in the queue.
+// those are the queues of nodes that have refused, or have no vote. Else all: a grant is given back for a place there.
 func (w *Waiter) Withdraw(held bool) {
 	w.mu.Lock()
 	if w.done {

@@ -56,8 +56,7 @@ func Believed(witnesses []Witness, known *Description) (best *Description) {
 	return best
 }
 
-// believed reports whether so many witnesses keep d, or vouch for it, that a client that goes by known may believe it,
-// by the rules at Believed.
+// believed reports whether enough witnesses keep d, or vouch for it, for a client that goes by known (nil: by none).
 func believed(witnesses []Witness, d, known *Description) bool {
 	keep, none, given := 0, 0, 0
 	for _, w := range witnesses {

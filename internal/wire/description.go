@@ -49,8 +49,7 @@ const (
 const AnyAddress = "FailoverClient"
 
 // SetName makes the name of a new set: the last 16 characters of a random token. No other set has it, not even one of
-// the same nodes. So what is left of an earlier set, in a snapshot or a copy, never passes for a later description of
-// this one.
+// the same nodes: what is left of an earlier set, in a snapshot or a copy, never passes for a description of this one.
 func SetName(token string) string {
 	token = strings.ReplaceAll(token, "-", "")
 	return token[max(0, len(token)-16):]
@@ -105,8 +104,7 @@ func (d *Description) Copy() *Description {
 	return &c
 }
 
-// Sum identifies a description by a hash of its Text. A node that keeps a later one vouches for those whose Sum is in
-// its Past.
+// Sum identifies a description by a hash of its Text. A node that keeps a later one vouches for those in its Past.
 func (d *Description) Sum() string {
 	sum := sha256.Sum256([]byte(d.Text()))
 	return hex.EncodeToString(sum[:8])
@@ -213,8 +211,7 @@ func (d *Description) Longest() time.Duration { return Milliseconds(max(d.MaxTTL
 //   - To a shorter one, until the locks are over that were counted before the second description. No client counts
 //     another one by then, since a majority keeps the second. So the step may come after the longer TTL and its drift;
 //     or if enough nodes to meet each quorum keep the second one, vote, and hold no lock that lives longer than the
-//     shorter one: a lock that is valid is on one of them, and what they grant since is no vote by the first one.
-//     (WAIT in bound.pml)
+//     shorter one: a valid lock is on one of them, and what they grant since is no vote by the first one. (WAIT there)
 //
 // All other steps need nothing but the majority that each change needs: with them Longest never shrinks, and MaxTTL
 // never grows. That holds from any pair of bounds to any MaxTTL, so also when operators change their mind half-way.
@@ -300,8 +297,7 @@ func (t Kept) Follows(d *Description) bool {
 	return t.Same(d) || t.Description != nil && t.Set == d.Set && t.Epoch > d.Epoch && slices.Contains(t.Past, d.Sum())
 }
 
-// Other reports whether the node keeps a description that neither follows d nor precedes it: one of another set, or
-// another one of the same epoch.
+// Other reports whether the node keeps a description of another set, or another one of the same set and epoch.
 func (t Kept) Other(d *Description) bool {
 	return t.Description != nil && (t.Set != d.Set || t.Epoch == d.Epoch && !t.Same(d))
 }

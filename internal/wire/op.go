@@ -38,9 +38,8 @@ const (
 	MaxFence = 1 << 53
 )
 
-// A Mark is the reply of join.lua, which each new connection runs. Value is the node's marker, which names the server
-// process, and since when the node has its data. Before is the marker that the script found; "": none. Now is the
-// node's time in microseconds.
+// A Mark is the reply of join.lua, which each new connection runs. Value is the node's marker (it names the process,
+// and since when it has its data), Before the one that was found ("": none), and Now the node's time in microseconds.
 type Mark struct {
 	Value, Before string
 	Now           int64

@@ -32,8 +32,7 @@ import (
 //     loses its data before that loses its marker, too.
 //   - The number is not behind the node's own time by more than Clamp; nor is that of a grant by the script. So a node
 //     that has lost its table of counters, and has a vote again, gives no number that it may have given before: see
-//     fence.go. What the client does not know of the clocks, and how long the answer has taken, need no bounds of their
-//     own.
+//     fence.go. What the client does not know of the clocks, and how long the answer took, need no bounds.
 //   - The time is no later than the deadline. The node cannot refuse what is late, as the script does, but the answer
 //     is no vote, and the client at once tells the node to drop the key: the request may be late because the node's
 //     clock is ahead, and a key that the node sets then would stay for as much longer once the clock is right again.

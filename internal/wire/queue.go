@@ -37,8 +37,7 @@ func (e *QueueEntry) String() string {
 	return fmt.Sprintf("%s %d %c %s", e.Waiter, e.Deadline, e.Mode, e.Identity)
 }
 
-// ParseQueueEntry reads an entry from a member of the queue's sorted set (String) and its score, the ticket; ok is
-// false if it is no waiter.
+// ParseQueueEntry reads a member of the queue's sorted set (String), and its score, the ticket; !ok: it is no waiter.
 func ParseQueueEntry(member, score string) (e QueueEntry, ok bool) {
 	part := strings.SplitN(member, " ", 4)
 	ticket, err := strconv.ParseFloat(score, 64)
@@ -49,8 +48,7 @@ func ParseQueueEntry(member, score string) (e QueueEntry, ok bool) {
 	return QueueEntry{part[0], int64(ticket), deadline, part[2][0], part[3]}, err == nil
 }
 
-// rest returns for how many milliseconds from now on the entry counts; 0: it no longer counts. now is the node's time
-// in microseconds.
+// rest returns for how many milliseconds the entry counts from now on, by the node's time in microseconds; 0: it ended.
 func (e *QueueEntry) rest(now int64) int64 {
 	rest := e.Deadline - now/1000 // rounded up: the division cuts off part of a millisecond
 	if rest < 0 || rest > MaxLease {

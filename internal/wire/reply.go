@@ -41,8 +41,7 @@ const NoSlot = -1
 // AsProposed in Reply.Fence means that the grant took the proposed fence, which the reply does not repeat.
 const AsProposed = -1
 
-// Parse makes a Reply of value, what a script of internal/script replied to a step (int64, string or []any), or of err,
-// the error of the call.
+// Parse makes a Reply of value, a script's reply to a step (int64, string or []any), or of err, the error of the call.
 func Parse(step Op, value any, err error) Reply {
 	if err != nil {
 		return Reply{Status: Classify(err), Err: err}
@@ -262,8 +261,7 @@ func (r *Reply) MeansAbsent(step Op) bool {
 	return false
 }
 
-// Raised reports whether a command within a script raised the error. All servers say so, each in its own words
-// (TestWhatScriptsRaise).
+// Raised reports whether a command within a script raised the error. All servers say so (TestWhatScriptsRaise).
 func (r *Reply) Raised() bool {
 	return r.Err != nil && strings.Contains(r.Err.Error(), "script")
 }

@@ -46,8 +46,7 @@ func (n *Node) Delay(roundTrip, jitter time.Duration) {
 	n.set(func() { n.slow, n.jitter = roundTrip/2, jitter })
 }
 
-// Native gives the node the commands of newer servers that compare a token themselves (wire.NativeAnswer). It is called
-// before the node is used.
+// Native gives the node the commands of newer servers that compare a token (wire.NativeAnswer). Call it before Dial.
 func (n *Node) Native() { n.native = true }
 
 // Refuse makes the node answer everything with this error; nil: no more.
@@ -63,8 +62,7 @@ func (n *Node) Full(on bool) { n.set(func() { n.full = on }) }
 func (n *Node) Lose(times int) { n.set(func() { n.lose = times }) }
 func (n *Node) Tear(times int) { n.set(func() { n.tear = times }) }
 
-// Repeat carries out so many of the next messages twice. RepeatLate carries them out again later: between after/2 and
-// after.
+// Repeat carries out so many of the next messages twice; RepeatLate, again later: after between after/2 and after.
 func (n *Node) Repeat(times int) { n.set(func() { n.repeat = times }) }
 func (n *Node) RepeatLate(times int, after time.Duration) {
 	n.set(func() { n.repeatLate, n.repeatAfter = times, after })

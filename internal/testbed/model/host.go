@@ -166,8 +166,7 @@ func (h *Host) thaw(at time.Time) {
 	}
 }
 
-// wake makes the calling goroutine wait for d, then for the next turn of actor, and for as long as the process is
-// stopped.
+// wake makes the calling goroutine wait for d, then for the next turn of actor, and while the process is stopped.
 func (h *Host) wake(d time.Duration, actor int) {
 	for {
 		h.sleep(d, actor)

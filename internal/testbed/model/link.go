@@ -114,8 +114,7 @@ func (l *Link) Receive(ago time.Duration) ([]Call, error) {
 	return m.calls, err
 }
 
-// exchange sends m as the only message, and waits for the reply, which is put into m. It forgets the messages before,
-// sent over a connection that broke.
+// exchange sends m, and waits for its reply, which is put into m. It forgets the messages of a connection that broke.
 func (l *Link) exchange(ctx context.Context, m *message) error {
 	l.broken.Store(false)
 	l.mu.Lock()

@@ -40,16 +40,14 @@ type Node struct {
 	lateScripts bool           // see Churn
 }
 
-// NewNode returns a node that is well, with a round trip of about rtt. It seems to have been running for years, so it
-// may vote at once.
+// NewNode returns a node that is well, with a round trip of about rtt, and has run for so long that it may vote.
 func NewNode(s sim.Seed, name string, rtt time.Duration) *Node {
 	n := &Node{Name: name, seed: s.For(name), rtt: rtt, late: make(map[int64]bool)}
 	n.init(name, n.broadcast)
 	return n
 }
 
-// carryOut executes a message from its start, and replies; or executes a part of it, to go on after a pause. Caller
-// holds n.mu.
+// carryOut executes a message from its start, and replies; or only begins it, and goes on later. Caller holds n.mu.
 func (n *Node) carryOut(m *message) {
 	if m.connect || m.join {
 		m.mark, m.err = n.join(&m.hello)
@@ -70,13 +68,12 @@ func (n *Node) carryOut(m *message) {
 	n.finish(m)
 }
 
-// finish executes the rest of a message, and replies, with the faults that are due: a lost or torn reply, a second
-// execution later. Caller holds n.mu.
+// finish executes the rest of a message, and replies, with the faults of Lose, Tear and RepeatLate. Caller holds n.mu.
 func (n *Node) finish(m *message) {
 	n.execute(m)
 	defer n.reply(m)
-	// No client sends an acquire by plain commands again. It is carried out late only after a hang, with its release behind
-	// it. So it is not repeated here.
+	// No client sends an acquire by plain commands again. It is carried out late only after a hang, with its release
+	// behind it: so it is not repeated here.
 	if n.repeatLate > 0 && !m.has((*Call).plain) {
 		n.repeatLate--
 		again := &message{calls: slices.Clone(m.calls), id: m.id, from: m.from}
@@ -163,8 +160,7 @@ func (n *Node) release() {
 	}
 }
 
-// arrive takes a message that has reached the node: it is carried out, or held back while the node hangs or is cut off.
-// Caller holds n.mu.
+// arrive takes a message that has reached the node, and holds it back during a hang or a cut. Caller holds n.mu.
 func (n *Node) arrive(m *message) {
 	if !n.down && (n.hung || n.cut[requests]) {
 		n.parked = append(n.parked, m)
@@ -190,8 +186,7 @@ func (n *Node) receive(m *message) {
 	}
 }
 
-// take carries out the message that is next over its connection, or ends it with an error if the node is down or the
-// connection was broken. Caller holds n.mu.
+// take carries out the next message of a connection, or ends it if node or connection is down. Caller holds n.mu.
 func (n *Node) take(m *message) {
 	switch {
 	case m.subscription != nil && n.down:

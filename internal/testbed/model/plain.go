@@ -68,8 +68,7 @@ func (m *message) has(such func(*Call) bool) bool {
 }
 
 // pause sometimes carries out the first commands of a message that has calls without a script, and returns how long the
-// node then pauses before the next one. 0: it has carried out nothing, and the node is to carry out all at once. Caller
-// holds n.mu.
+// node then pauses (more if it hangs). 0: nothing was carried out, and all is to be at once. Caller holds n.mu.
 func (n *Node) pause(m *message) time.Duration {
 	if m.trailer == nil && !m.has((*Call).scriptless) || !m.id.For("between").OneIn(8) {
 		return 0

@@ -13,8 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// do carries out a call as its script of internal/script would, and returns the script's reply (Call.Value) or an
-// error.
+// do carries out a call as its script of internal/script does, and returns what the node sends: a reply or an error.
 func (n *store) do(c *Call) (any, error) {
 	if n.refuses != nil {
 		return nil, n.refuses

@@ -17,8 +17,7 @@ type server struct {
 	calls   []Call // the batch that Send sends next
 }
 
-// Parts returns the parts of a Locker in this process that are replaced. at returns the node at an address; nil: the
-// Locker connects to real servers.
+// Parts returns what replaces parts of a Locker in this process: at returns the node at an address; nil: real servers.
 func (h *Host) Parts(at func(addr string) *Node) replace.Parts {
 	p := replace.Parts{Host: h, Weigh: h.weigh}
 	if at != nil {

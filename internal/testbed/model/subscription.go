@@ -7,8 +7,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// broadcast sends a message to the subscriptions of the process of a waiter (PROCESS.N), unless Mute is on. Caller
-// holds n.mu.
+// broadcast sends a message to the subscriptions of a waiter's process, unless Mute is on. Caller holds n.mu.
 func (n *Node) broadcast(waiter, message string) {
 	channel := script.WakeChannel + wire.ProcessOf(waiter)
 	for _, s := range n.subscriptions {

@@ -18,9 +18,8 @@ func (n *store) queue(key string) *wire.Queue {
 	return &q.Queue
 }
 
-// enter puts the waiter of a refused call into the queues of its keys, if it has a ticket and there is room. As with
-// the scripts, a full server goes on with a script that has written, and a read-only one refuses (the error) to remove
-// the waiter's old entry.
+// enter puts the waiter of a refused call into the queues of its keys, if it has a ticket and there is room. A full
+// server goes on with a script that has written; a read-only one refuses (the error) to remove the waiter's old entry.
 func (n *store) enter(c *Call) error {
 	if c.Ticket <= 0 {
 		return nil
