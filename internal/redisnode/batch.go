@@ -20,7 +20,7 @@ import (
 // use the connection at once: a Server calls go-redis only when no reply is owed, and go-redis does nothing by itself with
 // a connection that s.conn has taken.
 
-// Encode writes the commands of a batch, and the trailer behind them, into a buffer. Send sends it.
+// Encode writes the commands of a batch, and the trailer that its requests need, into a buffer, which Send sends.
 func (s *Server) Encode(batch []*lane.Request) {
 	scripts := s.scripts.Load()
 	s.out.Reset()
@@ -41,7 +41,7 @@ func (s *Server) Encode(batch []*lane.Request) {
 	writeTrailer(&s.out, scripts, trailer)
 }
 
-// trailer is which trailer (the commands at the end of a write) a request needs.
+// trailer returns which trailer (the commands at the end of a write: noTrailer, and so on) a request for a step needs.
 func (h *hashes) trailer(q *lane.Request, step wire.Op) int {
 	switch {
 	case step == wire.Plain, q.Op == wire.Extend && h.does(q):
@@ -52,7 +52,7 @@ func (h *hashes) trailer(q *lane.Request, step wire.Op) int {
 	return noTrailer
 }
 
-// Send sends the batch in one write.
+// Send sends what Encode has written, in one write. An error means that the connection failed; Send has closed it.
 func (s *Server) Send() error {
 	conn := s.socket.Load()
 	if conn == nil {
@@ -69,8 +69,8 @@ func (s *Server) Send() error {
 	return err
 }
 
-// Receive reads the replies to a batch, which the server has owed for ago. An error means that the connection failed:
-// the unanswered requests may have been carried out, or may yet be.
+// Receive reads the replies to a batch, which the server has owed for ago, and gives each request its own. An error
+// means that the connection failed, and is closed: the unanswered requests may have been carried out, or may yet be.
 func (s *Server) Receive(batch []*lane.Request, ago time.Duration) (unanswered []*lane.Request, err error) {
 	conn := s.socket.Load()
 	if conn == nil {
@@ -90,7 +90,7 @@ func (s *Server) Receive(batch []*lane.Request, ago time.Duration) (unanswered [
 	return unanswered, err
 }
 
-// replies is Receive without the deadlines.
+// replies reads the replies to a batch, and gives each request its own: it is the part of Receive that knows no time.
 func (s *Server) replies(batch []*lane.Request) (unanswered []*lane.Request, err error) {
 	scripts := s.scripts.Load() // as at Encode: the node is joined again only when no reply is owed
 	trailer := noTrailer
@@ -140,7 +140,7 @@ func (s *Server) replies(batch []*lane.Request) (unanswered []*lane.Request, err
 	return nil, nil
 }
 
-// read reads the reply of a request's script.
+// read reads the reply of a request's script, and gives it to the request. An error: the connection failed.
 func (s *Server) read(q *lane.Request) error {
 	value, err := s.in.Reply()
 	if err != nil {
@@ -153,8 +153,8 @@ func (s *Server) read(q *lane.Request) error {
 	return nil
 }
 
-// outdate marks the connection to be replaced if the server has replied READONLY: the node's host name may lead to
-// another server since, the new master.
+// outdate marks the connection to be replaced if err, an error that the server sent (nil: none), is READONLY: the
+// node's host name may lead to another server since, the new master.
 func (s *Server) outdate(err error) {
 	if err != nil && redis.HasErrorPrefix(err, "READONLY") {
 		s.stale.Store(true)
@@ -169,7 +169,7 @@ func (s *Server) receive(conn *net.Conn) {
 	}
 }
 
-// write writes the call of the script for a request's step. It allocates nothing.
+// write writes the call of the script for a request's step into s.out. It allocates nothing.
 func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	w, c := &s.out, q.Claim
 	switch step {
@@ -219,7 +219,7 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	w.End()
 }
 
-// call begins the call of a script with these keys, and with more as the last one if it is not empty.
+// call begins the call of a loaded script with these keys, and with more as the last key ("": none), and no arguments.
 func call(w *resp.Writer, hash string, keys []string, more string) {
 	n := len(keys)
 	if more != "" {

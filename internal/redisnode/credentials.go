@@ -16,21 +16,20 @@ import (
 // credentialsTimeout is how long the caller's provider of credentials may take: it may have to ask a server of its own.
 const credentialsTimeout = 10 * time.Second
 
-// credentials gives each new connection the user and the password of that moment. Of the caller's providers, go-redis
-// would ask one that reports changes (StreamingCredentialsProvider) only for connections of its pool, and would wait
-// for the others without a bound.
+// credentials gives each new connection the user and the password of that moment. go-redis would ask a provider that
+// reports changes (StreamingCredentialsProvider) only for connections of its pool, and wait for others without a bound.
 type credentials struct {
 	given *redis.Options
 
-	changed atomic.Bool // there are later ones than subscribed has returned
+	changed atomic.Bool // the provider has reported later ones than subscribed returned last
 
 	mu     sync.Mutex // protects what follows
 	latest auth.Credentials
 	cancel auth.UnsubscribeFunc
-	ended  bool
+	ended  bool // end was called
 }
 
-// fill asks the provider, if there is one, and sets user and password in o. It returns when ctx ends, or after
+// fill sets user and password in o to what the provider returns, if there is one. It returns when ctx ends, or after
 // credentialsTimeout; a provider that still runs then is left to end by itself.
 func (c *credentials) fill(ctx context.Context, o *redis.Options) error {
 	g := c.given
@@ -68,7 +67,8 @@ func (c *credentials) fill(ctx context.Context, o *redis.Options) error {
 	}
 }
 
-// subscribed returns the latest credentials of a provider that reports changes. The first call subscribes to it.
+// subscribed returns the latest credentials of a provider that reports changes. The first call subscribes to it, and
+// may block for as long as the provider does. It fails after end, or if the provider does.
 func (c *credentials) subscribed(p auth.StreamingCredentialsProvider) (user, password string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +112,7 @@ func (c *credentials) OnError(error) {}
 // outdated reports whether there are later credentials than those of the connection.
 func (c *credentials) outdated() bool { return c.changed.Load() }
 
-// end ends the subscription.
+// end unsubscribes from the provider, once and for good.
 func (c *credentials) end() {
 	c.mu.Lock()
 	cancel := c.cancel
@@ -124,7 +124,7 @@ func (c *credentials) end() {
 	}
 }
 
-// expiry is when to replace a connection that was made just now: up to a tenth before the ConnMaxLifetime of the
+// expiry returns when to replace a connection that was made at now: up to a tenth before the ConnMaxLifetime of the
 // caller's client, which may be the lifetime of its credentials. Zero: never.
 func (s *Server) expiry(now time.Time) time.Time {
 	if s.lifetime <= 0 {

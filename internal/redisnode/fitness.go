@@ -65,7 +65,7 @@ func NewRegistry(warn func(error)) *Registry {
 	return &Registry{warn: warn, nodes: make(map[int]registered), retired: make(map[int]bool)}
 }
 
-// Retire forgets node i, which is no member any more. The same server may join again as a node with another index.
+// Retire forgets node i, which is no member any more. The same server may join again as a node with another number.
 func (r *Registry) Retire(i int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +73,8 @@ func (r *Registry) Retire(i int) {
 	r.retired[i] = true
 }
 
-// Admit decides, by what the server says of itself, whether node i at address name may vote; nil: it may.
+// Admit returns why node i (the number of its lane) at the address name may not vote, by what its server says of
+// itself; nil: it may. It warns of what an operator should change.
 func (r *Registry) Admit(i int, name string, about facts.Facts) error {
 	if why := rejectReason(about); why != "" {
 		return wire.UnfitError(why)

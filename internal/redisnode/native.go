@@ -17,14 +17,13 @@ type natives struct {
 	remove string // "delex", "delifeq"; "": neither
 }
 
-// does reports whether a request can be carried out without a script.
+// does reports whether this server has the commands for a request that may be carried out without a script (q.Native).
 func (n natives) does(q *lane.Request) bool {
 	return q.Native && (q.Op == wire.Extend && n.extend || q.Op == wire.Release && n.remove != "")
 }
 
 // A nativeProbe finds out which of these commands a server has by trying them, on a key that is never there. Versions
-// say less: not what a proxy or an ACL lets through. A server that takes no writes now gets scripts until it is
-// connected again.
+// do not say what a proxy or an ACL lets through. A server that takes no writes now gets scripts until it reconnects.
 type nativeProbe struct{ ifeq, exists, delex, delifeq *redis.Cmd }
 
 func probeNatives(ctx context.Context, p redis.Pipeliner) nativeProbe {
@@ -36,7 +35,7 @@ func probeNatives(ctx context.Context, p redis.Pipeliner) nativeProbe {
 	}
 }
 
-// natives reads the replies to the probe. A command whose reply is not that for a missing key counts as missing.
+// natives reads the replies to the probe. A command that does not reply as for a missing key counts as missing.
 func (p nativeProbe) natives() natives {
 	n := natives{extend: errors.Is(p.ifeq.Err(), redis.Nil) && p.exists.Err() == nil}
 	for name, c := range map[string]*redis.Cmd{"delex": p.delex, "delifeq": p.delifeq} {
@@ -64,7 +63,7 @@ func (n natives) write(w *resp.Writer, q *lane.Request) {
 	w.Begin("exists").String(key + script.QueueSuffix).End()
 }
 
-// readNative reads the replies to an extension or a release, but for the trailer. An error: the connection failed.
+// readNative reads the replies to the commands of write, up to the trailer. An error: the connection failed.
 func readNative(in *resp.Reader, op wire.Op) (a wire.NativeAnswer, err error) {
 	r := replies{in: in}
 	if op == wire.Extend {

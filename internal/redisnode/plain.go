@@ -15,7 +15,7 @@ type openAnswer struct {
 	native  wire.NativeAnswer // to an extension or a release
 }
 
-// without returns the requests that have no reply: those whose answers lack the trailer, and the others.
+// without returns the requests that have no reply: those of answers, which lack the trailer, and then the others.
 func without(answers []openAnswer, others []*lane.Request) (requests []*lane.Request) {
 	for _, a := range answers {
 		requests = append(requests, a.request)
@@ -23,7 +23,7 @@ func without(answers []openAnswer, others []*lane.Request) (requests []*lane.Req
 	return append(requests, others...)
 }
 
-// writePlain writes the commands of an acquire by plain commands, without the trailer; see wire.PlainAnswer.
+// writePlain writes the commands of an acquire without a script (wire.PlainAnswer), up to the trailer.
 func writePlain(w *resp.Writer, q *lane.Request) {
 	c := q.Claim
 	key := c.Keys[0] // not c.Key: a lock of this folder and of a name below it is one lock of this key
@@ -40,7 +40,7 @@ const (
 	wholeTrailer  // for steps without a script: the marker, the time, and whether the server has the scripts
 )
 
-// writeTrailer writes the commands at the end of a write.
+// writeTrailer writes the trailer, the commands at the end of a write. has says which: noTrailer, and so on.
 func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
 	if has == noTrailer {
 		return
@@ -52,7 +52,7 @@ func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
 	}
 }
 
-// readPlain reads the replies to an acquire by plain commands, but for the trailer. An error: the connection failed.
+// readPlain reads the replies to the commands of writePlain for this token. An error: the connection failed.
 func readPlain(in *resp.Reader, token string) (p wire.PlainAnswer, err error) {
 	r := replies{in: in}
 	p.Set = r.text(okay) == okay
@@ -64,8 +64,8 @@ func readPlain(in *resp.Reader, token string) (p wire.PlainAnswer, err error) {
 
 const okay = "OK"
 
-// readTrailer reads the trailer into t. If the marker is the one in last, it allocates nothing. An error: the
-// connection failed.
+// readTrailer reads the trailer into t; has says which one was written. It keeps the node's marker in last, and
+// allocates nothing if it is there already. An error: the connection failed.
 func readTrailer(in *resp.Reader, has int, t *wire.Trailer, last *string) error {
 	r := replies{in: in}
 	*t = wire.Trailer{}
@@ -85,7 +85,7 @@ func readTrailer(in *resp.Reader, has int, t *wire.Trailer, last *string) error 
 	return r.broken
 }
 
-// replies reads the replies to several commands: each of its methods takes the next one; see resp.Reader.
+// replies reads the replies to several commands: number, decimal, text and list each take the next one (resp.Reader).
 type replies struct {
 	in     *resp.Reader
 	said   error // the first error that the server sent since the last call of failed
@@ -99,7 +99,7 @@ func (r *replies) text(known string) string {
 }
 func (r *replies) list(n int) bool { return next(r, func() (bool, error) { return r.in.List(n) }) }
 
-// next takes the next reply; zero: it was an error, or the connection failed.
+// next takes the next reply, by read; zero, with the reason in r: the reply is an error, or the connection failed.
 func next[T any](r *replies, read func() (T, error)) (v T) {
 	if r.broken != nil {
 		return v

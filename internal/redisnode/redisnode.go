@@ -28,7 +28,7 @@ import (
 // out connections in any order, while a lane keeps its requests in order.
 type Server struct {
 	options *redis.Options
-	admit   func(facts.Facts) error                  // whether such a server may vote
+	admit   func(facts.Facts) error                  // why such a server may not vote; nil: it may
 	retire  func()                                   // see Retire
 	greet   func(context.Context, *redis.Conn) error // the caller's OnConnect
 	session lane.Session
@@ -63,7 +63,8 @@ type Server struct {
 }
 
 // New returns a Server that is not connected. A caller waits for a reply for round; after patience without one the
-// connection is given up. The server may vote only if admit returns nil. Retire calls retire.
+// connection is given up. Joining the node fails with the error of admit, if any. Retire calls retire. session has what
+// to tell the node, and gets what the node says of itself.
 func New(options *redis.Options, round, patience time.Duration, admit func(facts.Facts) error, retire func(), session lane.Session) *Server {
 	s := &Server{round: round, admit: admit, retire: retire, greet: options.OnConnect, session: session}
 	s.credentials.given, s.lifetime = options, options.ConnMaxLifetime
@@ -86,7 +87,8 @@ func New(options *redis.Options, round, patience time.Duration, admit func(facts
 	return s
 }
 
-// Connect makes the connection, joins the node (prepare), and measures a round trip.
+// Connect makes the connection, joins the node (prepare), and measures a round trip. ctx bounds the dialing, and the
+// timeouts for a reply the rest. After an error there is no connection.
 func (s *Server) Connect(ctx context.Context) error {
 	err := s.open(ctx, s.onConnect)
 	if err == nil {
@@ -101,8 +103,7 @@ func (s *Server) Connect(ctx context.Context) error {
 }
 
 // open makes the connection: go-redis greets the server over it (credentials, database, name), and then calls greet.
-// open dials itself, and gives the connection to go-redis: a node that is down is an ordinary event here, and go-redis
-// would log each dial that fails.
+// open dials itself, and gives the connection to go-redis, which would log each dial that fails.
 func (s *Server) open(ctx context.Context, greet func(context.Context, *redis.Conn) error) error {
 	if old := s.client.Load(); old != nil {
 		old.Close()
@@ -143,7 +144,7 @@ func (s *Server) open(ctx context.Context, greet func(context.Context, *redis.Co
 	return nil
 }
 
-// explained is an error for the operator: without secrets, and in plain words.
+// explained returns err for the operator: without secrets, and in plain words where its meaning is known; nil for nil.
 func explained(err error) error { return facts.Explain(facts.Discreet(err)) }
 
 // dial makes a connection, and closes the one before it: a Server never has two. go-redis closes its connections
@@ -186,10 +187,10 @@ func (s *Server) keep(conn *net.Conn) {
 	}
 }
 
-// Retire is called when the node is no member of the set any more.
+// Retire calls what New was given for it: the node is no member of the set any more.
 func (s *Server) Retire() { s.retire() }
 
-// Interrupt makes the calls under way return soon, and all later ones fail.
+// Interrupt closes the connection for good: calls under way return soon, and all later ones fail.
 func (s *Server) Interrupt() {
 	s.ended.Store(true)
 	if client := s.client.Load(); client != nil {
@@ -199,7 +200,7 @@ func (s *Server) Interrupt() {
 	s.credentials.end()
 }
 
-// onConnect is called with each new connection before its first command: the caller's OnConnect, and then prepare.
+// onConnect calls the caller's OnConnect, if any, and then prepare. go-redis calls it when it has greeted the server.
 func (s *Server) onConnect(ctx context.Context, conn *redis.Conn) error {
 	if s.greet != nil {
 		if err := s.greet(ctx, conn); err != nil {
@@ -218,8 +219,7 @@ type hashes struct {
 
 // prepare joins the node. In a first round trip it asks the server what it is, whether its scripts stay in one process,
 // and which commands it has. In a second one it makes sure of the marker (join.lua) and loads the scripts. A server
-// that does not say what it is (an ACL without INFO, a proxy, a plain miniredis) gets a warning; without scripts, it is
-// an error.
+// that does not say what it is (an ACL without INFO, a proxy, miniredis) gets a warning; one without scripts, an error.
 func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd
@@ -237,8 +237,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	if err != nil && !wire.IsReply(err) {
 		return err
 	}
-	// A server without its password would close the connection, without an error, at a command as long as the next
-	// ones.
+	// A server without its password would close the connection, without an error, at a command as long as the next one.
 	if err := self.Err(); wire.IsReply(err) && facts.Code(err.Error()) == "NOAUTH" {
 		return err
 	}
@@ -279,7 +278,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// factsOf is what a server says of itself: by INFO, and in the reply to the probe.
+// factsOf returns what a server says of itself, by its replies to INFO and to the probe (probe.lua).
 func factsOf(info []*redis.StringCmd, probe *redis.Cmd) facts.Facts {
 	about := make(facts.Facts)
 	for _, section := range info {
@@ -289,7 +288,7 @@ func factsOf(info []*redis.StringCmd, probe *redis.Cmd) facts.Facts {
 	return about
 }
 
-// text is a description as the scripts take it; "": none.
+// text returns a description as the scripts take it; "" for nil.
 func text(d *wire.Description) string {
 	if d == nil {
 		return ""
@@ -297,8 +296,8 @@ func text(d *wire.Description) string {
 	return d.Text()
 }
 
-// database is the number of the connection's database, from the reply to CLIENT INFO; "": the server does not say. The
-// client's settings may not have it, and clients that disagreed about it would keep replacing each other's marker.
+// database returns the number of the connection's database, from self, the reply to CLIENT INFO; "": it does not say.
+// The client's settings may not have it, and clients that disagreed about it would keep replacing each other's marker.
 func database(self *redis.Cmd) string {
 	about, _ := self.Text()
 	for field := range strings.FieldsSeq(about) {
@@ -309,7 +308,7 @@ func database(self *redis.Cmd) string {
 	return ""
 }
 
-// parseMark reads the reply of join.lua. It is an error, too, if the marker is of another version.
+// parseMark reads the reply of join.lua. It returns an error if that has another form, or a marker of another version.
 func parseMark(value any) (mark wire.Mark, err error) {
 	if v, ok := value.([]any); ok && len(v) == 4 {
 		var ok1, ok2, ok3 bool
@@ -324,5 +323,5 @@ func parseMark(value any) (mark wire.Mark, err error) {
 	return mark, fmt.Errorf("unexpected reply %v", value)
 }
 
-// Join joins the node again: it asks the server what it is, and loads the scripts.
+// Join joins the node again: it asks the server what it is, and loads the scripts. Call it when no reply is owed.
 func (s *Server) Join() error { return s.prepare(context.Background(), s.conn) }

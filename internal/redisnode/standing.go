@@ -12,15 +12,14 @@ const (
 	// looksAfter is how long a connection may be unused before Refresh looks at its socket.
 	looksAfter = time.Second
 
-	// pingsAfter is how long it may be unused before a look is not enough: a firewall, say, may have forgotten the
-	// connection, and told neither side.
+	// pingsAfter is how long it may be unused before a look is not enough: a firewall may have dropped it silently.
 	pingsAfter = 10 * time.Second
 )
 
-// Refresh checks a connection that has not been used for a while, and replaces it if it is broken or outdated: what a
-// server, or something on the way, does to idle connections must not cost the next lock a vote. The check comes before
-// the batch, since a batch that was sent over a broken connection could not be sent again: the server may have carried
-// it out (NO_RESEND in docs/model).
+// Refresh checks the connection if it has not been used for a while, and replaces it, before ctx ends, if it is broken
+// or outdated (Outdated). After an error there is no usable connection. What a server, or something on the way, does to
+// idle connections must not cost the next lock a vote. The check comes before the batch, since a batch that was sent
+// over a broken connection could not be sent again: the server may have carried it out (NO_RESEND in docs/model).
 func (s *Server) Refresh(ctx context.Context) error {
 	conn := s.socket.Load()
 	if conn == nil {
@@ -53,7 +52,7 @@ const (
 	broken              // it has ended, or something has arrived that nothing had asked for
 )
 
-// stands reports whether a connection can be used that has been unused for that long.
+// stands reports whether a connection can be used that has been unused for this time; false: it is to be replaced.
 func (s *Server) stands(conn *net.Conn, unused time.Duration) bool {
 	if unused <= looksAfter {
 		return true

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// look asks the socket of a connection over which no reply is owed whether it has ended. Below TLS lies the socket;
-// what arrives there now is the end of the connection, or its announcement. The caller's own dialer may use no socket.
+// look asks the socket of a connection over which no reply is owed whether something has arrived: that is the end of
+// the connection or, below TLS, its announcement. It does not block. The caller's own dialer may use no socket: blind.
 func look(conn net.Conn) sight {
 	if secured, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secured.NetConn()

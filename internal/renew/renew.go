@@ -18,8 +18,8 @@ type Item interface {
 	Token() string
 	TTL() time.Duration
 	Until() time.Time       // the end of validity
-	Timeout() time.Duration // for one renewal; called under Scheduler.mu
-	Spent() bool            // a renewal would gain nothing
+	Timeout() time.Duration // after which a renewal without a result has failed; called under Scheduler.mu
+	Spent() bool            // a renewal would gain nothing: no other one begins
 
 	Expire() // ends the lock: its validity is over
 	Shut()   // ends the lock: the Scheduler is closed and renews it no more
@@ -45,7 +45,7 @@ var ErrBusy = errors.New("the holder extends the lock")
 
 // A Result is the result of a renewal.
 type Result struct {
-	Err  error
+	Err  error     // why the lock was not extended; nil: it was
 	Sent time.Time // when its requests left
 	Op   any       // identifies the operation to hooks
 }
@@ -95,10 +95,10 @@ type Entry struct {
 	renewal Renewal   // nil: none is under way
 }
 
-// NewEntry returns an Entry for an item that no Scheduler has yet.
+// NewEntry returns an Entry for an item; Add gives it to a Scheduler.
 func NewEntry(item Item) Entry { return Entry{item: item} }
 
-// New returns a Scheduler that runs until Close.
+// New returns a Scheduler, whose goroutine runs until Close.
 func New(cfg Config) *Scheduler {
 	s := &Scheduler{
 		cfg: cfg, live: make(map[*Entry]struct{}),
@@ -108,8 +108,7 @@ func New(cfg Config) *Scheduler {
 	return s
 }
 
-// Add makes the Scheduler watch an item: a look after the end of its validity ends it, and so does Close. Add returns
-// false if the Scheduler is closed.
+// Add makes the Scheduler watch an item: a look after its validity ends it, and so does Close. False: it is closed.
 func (s *Scheduler) Add(e *Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +123,7 @@ func (s *Scheduler) Add(e *Entry) bool {
 	return true
 }
 
-// Remove forgets an item that has ended.
+// Remove forgets an item that has ended: it begins no more renewal of it. One that is under way goes on to its end.
 func (s *Scheduler) Remove(e *Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +133,8 @@ func (s *Scheduler) Remove(e *Entry) {
 	}
 }
 
-// Keep makes the Scheduler renew an item, the first time at at. It does nothing if the item has ended.
+// Keep makes the Scheduler renew an item, the first time at at, unless the item has been removed, or a renewal is due
+// or under way already. Each Keep is undone by one Unkeep.
 func (s *Scheduler) Keep(e *Entry, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,14 +157,14 @@ func (s *Scheduler) Unkeep(e *Entry) {
 	}
 }
 
-// Len is the number of items in all schedules, and whether the goroutine looks at them; for tests.
+// Len returns the sum of the lengths of live, due and underWay, and whether the goroutine looks at items; for tests.
 func (s *Scheduler) Len() (items int, looks bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.live) + len(s.due) + len(s.underWay), !s.looked.IsZero()
 }
 
-// move puts an entry into another heap; to nil: into none. Caller holds s.mu.
+// move puts an entry into another heap (nil: into none), to be the first there when at has come. Caller holds s.mu.
 func (s *Scheduler) move(e *Entry, to *schedule, at time.Time) {
 	if e.in != nil {
 		e.in.remove(e)
@@ -206,7 +206,8 @@ func (s *Scheduler) run() {
 	}
 }
 
-// turn begins the renewals that are due, gives up on those that are overdue, and returns the time until the next turn.
+// turn begins the renewals that are due, gives up on those that have timed out, and returns how long run may sleep
+// until the next turn. Only run calls it.
 func (s *Scheduler) turn() time.Duration {
 	type flight struct {
 		entry   *Entry
@@ -253,7 +254,8 @@ func (s *Scheduler) turn() time.Duration {
 	return s.cfg.Left(next)
 }
 
-// check looks at all items, if that is due, and ends those whose validity is over although their timers have not run.
+// check looks at all items, if Config.Look has passed since the last time, and ends those whose validity is over
+// although their timers have not run. Caller does not hold s.mu.
 func (s *Scheduler) check(now time.Time) {
 	s.mu.Lock()
 	if s.looked.IsZero() || span(s.looked, now) < s.cfg.Look {
@@ -278,16 +280,17 @@ func (s *Scheduler) check(now time.Time) {
 	}
 }
 
-// late reports whether two looks are so far apart that this process stood still in between: it was stopped, or
-// suspended with its machine.
+// late reports whether two looks are so far apart that this process, or its machine, must have stood still in between.
 func (s *Scheduler) late(from, to time.Time) bool { return span(from, to) > 2*s.cfg.Look }
 
-// span is the longer time by the monotonic or the wall clock: on Linux, the former stands still in a suspended host.
+// span returns the time between two instants, by the clock on which it is longer, monotonic or wall: on Linux, the
+// monotonic clock stands still in a suspended host.
 func span(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// Stalled returns for how long this process stood still when the time was at, before now; 0: it ran then.
+// Stalled returns how long the stop lasted in which this process stood still at the instant at; 0: it ran then. now is
+// the time of the call: the stop may not have been noticed yet. It remembers only the last stop.
 func (s *Scheduler) Stalled(at, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,7 +304,8 @@ func (s *Scheduler) Stalled(at, now time.Time) time.Duration {
 	return span(from, to)
 }
 
-// begin sends a renewal. If it cannot be sent, begin finishes it.
+// begin sends the requests of a renewal. If the holder extends the lock itself at this moment, the renewal is dropped
+// and tried again after TTL/20; if the lock has ended, the renewal is finished with that error.
 func (s *Scheduler) begin(e *Entry, r Renewal) {
 	switch err := r.Begin(); {
 	case err == nil:
@@ -315,8 +319,8 @@ func (s *Scheduler) begin(e *Entry, r Renewal) {
 	}
 }
 
-// claim reports whether the caller is the one to finish a renewal, and removes it from its entry if so. Either the
-// deciding vote or the timeout finishes it. When the second of the two comes, the entry may have another renewal.
+// claim reports whether the caller must finish the renewal r, and removes r from its entry if so. Either the deciding
+// vote or the timeout finishes it. When the second of the two comes, the entry may have another renewal.
 func (s *Scheduler) claim(e *Entry, r Renewal) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,14 +332,15 @@ func (s *Scheduler) claim(e *Entry, r Renewal) bool {
 	return true
 }
 
-// Settle finishes a renewal. The round calls it with the deciding vote.
+// Settle finishes a renewal, unless it is finished already. The goroutine that delivers the deciding vote calls it.
 func (s *Scheduler) Settle(e *Entry, r Renewal) {
 	if s.claim(e, r) {
 		s.finish(e, r)
 	}
 }
 
-// finish schedules the next renewal: TTL/3 after this one was sent, or, if it failed, TTL/20 from now.
+// finish ends a renewal, reports its result, and schedules the next one: TTL/3 after this one was sent, or, if it
+// failed, TTL/20 from now. Caller has removed r from its entry.
 func (s *Scheduler) finish(e *Entry, r Renewal) {
 	res := r.End()
 	next := res.Sent.Add(e.item.TTL() / 3)
@@ -347,7 +352,7 @@ func (s *Scheduler) finish(e *Entry, r Renewal) {
 	e.item.Renewed(res)
 }
 
-// again schedules the next renewal of an item, if the item has not ended and a Keep is in force.
+// again schedules the next renewal of an item at at, if the item has not ended and a Keep is in force.
 func (s *Scheduler) again(e *Entry, at time.Time) {
 	spent := e.item.Spent()
 	s.mu.Lock()

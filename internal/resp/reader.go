@@ -27,8 +27,8 @@ func (e Error) Error() string { return string(e) }
 // RedisError makes it one for go-redis (redis.HasErrorPrefix).
 func (Error) RedisError() {}
 
-// A Reader reads replies. After an error that is not an Error, the caller must close the connection: where the next
-// reply begins is not known any more.
+// A Reader reads replies. An Error was sent by the server in the place of a reply. After any other error, the caller
+// must close the connection: where the next reply begins is not known any more.
 type Reader struct{ buf *bufio.Reader }
 
 // Reset makes the Reader read from another connection, and drops what it has buffered.
@@ -39,7 +39,7 @@ func (r *Reader) Reset(from io.Reader) {
 	r.buf.Reset(from)
 }
 
-// Done is called when all replies that were asked for have been read. It returns an error if more has arrived.
+// Done returns an error if more has arrived than has been read. Call it when all replies that were asked for are read.
 func (r *Reader) Done() error {
 	rest, _ := r.buf.Peek(r.buf.Buffered())
 	if len(rest) == 0 {
@@ -48,7 +48,7 @@ func (r *Reader) Done() error {
 	return fmt.Errorf("it sent %.100q, which nothing had asked for", rest)
 }
 
-// Wait waits for the first byte of a reply. After an error that is only a timeout, the Reader can go on.
+// Wait waits until a reply begins, and reads nothing. After an error that is only a timeout, the Reader can go on.
 func (r *Reader) Wait() error {
 	_, err := r.buf.Peek(1)
 	return err
@@ -86,8 +86,8 @@ func (r *Reader) String(known string) (string, error) {
 	return string(t.text), err
 }
 
-// List reads the header of a list of n replies, which the caller reads next. False: the reply is something else, and
-// List has read all of it.
+// List reads the header of a list of n replies, which the caller reads next. False, without an error: the reply is
+// something else, and List has read all of it.
 func (r *Reader) List(n int) (bool, error) {
 	t, is, err := r.begin("*")
 	switch {
@@ -101,7 +101,8 @@ func (r *Reader) List(n int) (bool, error) {
 	return false, err
 }
 
-// only reads a reply that is a token of one of these kinds (token.kind); a zero token if it is something else.
+// only reads a reply that is one token of one of these kinds (token.kind); it returns a zero token if the reply is
+// something else, an Error if the server sent one.
 func (r *Reader) only(kinds string) (token, error) {
 	t, is, err := r.begin(kinds)
 	if !is {
@@ -110,7 +111,7 @@ func (r *Reader) only(kinds string) (token, error) {
 	return t, err
 }
 
-// begin reads a token. If its kind is none of these (is is false), begin reads the rest of the reply, too.
+// begin reads the first token of a reply; is false: its kind is none of these, and begin has read the whole reply.
 func (r *Reader) begin(kinds string) (t token, is bool, err error) {
 	room := maxReply
 	if t, err = r.token(&room); err != nil {
@@ -133,7 +134,7 @@ type token struct {
 	text   []byte // of a '+', '-' or '$'; valid until the next read
 }
 
-// token reads a token. room is how many bytes the reply may still take: token subtracts what it reads.
+// token reads the next token. room is how many bytes the reply may still take: token subtracts what it reads.
 func (r *Reader) token(room *int) (t token, err error) {
 	line, err := r.line()
 	if err != nil {
@@ -164,7 +165,8 @@ func (r *Reader) token(room *int) (t token, err error) {
 	return t, unexpected(line)
 }
 
-// value reads a whole reply of at most room bytes, with lists in it at most depth levels deep.
+// value reads a whole reply (for its types, see Reply; an Error is a value, too) of at most room bytes, with lists in
+// it at most depth levels deep. It subtracts from room what it reads.
 func (r *Reader) value(room *int, depth int) (any, error) {
 	t, err := r.token(room)
 	if err != nil {
@@ -173,7 +175,7 @@ func (r *Reader) value(room *int, depth int) (any, error) {
 	return r.rest(t, room, depth)
 }
 
-// rest reads the rest of a reply that begins with t.
+// rest reads the rest of a reply that begins with t, and returns the whole, as value does.
 func (r *Reader) rest(t token, room *int, depth int) (any, error) {
 	switch {
 	case t.kind == '-':
@@ -190,7 +192,7 @@ func (r *Reader) rest(t token, room *int, depth int) (any, error) {
 	return r.array(int(t.number), room, depth-1)
 }
 
-// array reads n elements. It does not allocate for all at once, since they may be announced and never come.
+// array reads the n elements of a list. It does not allocate for all at once: they may be announced and never come.
 func (r *Reader) array(n int, room *int, depth int) (any, error) {
 	list := make([]any, 0, min(n, 64))
 	for range n {

@@ -18,35 +18,35 @@ const headroom = len("*2147483647\r\n")
 // Reset drops all commands.
 func (w *Writer) Reset() { w.buf = w.buf[:0] }
 
-// Bytes is what to send. It is valid until the next call.
+// Bytes returns the encoded commands, to be sent. It is valid until the next call.
 func (w *Writer) Bytes() []byte { return w.buf }
 
-// Begin begins a command with its name.
+// Begin begins a command with its name. Like all methods that add an argument, it returns w.
 func (w *Writer) Begin(name string) *Writer {
 	w.start, w.args = len(w.buf), 0
 	w.buf = append(w.buf, "*2147483647\r\n"...) // End puts the number there
 	return w.String(name)
 }
 
-// String adds an argument.
+// String adds a text as an argument.
 func (w *Writer) String(s string) *Writer {
 	w.buf = append(append(w.arg(len(s)), s...), '\r', '\n')
 	return w
 }
 
-// Bulk adds an argument.
+// Bulk adds bytes as an argument.
 func (w *Writer) Bulk(b []byte) *Writer {
 	w.buf = append(append(w.arg(len(b)), b...), '\r', '\n')
 	return w
 }
 
-// Int adds an argument in decimal.
+// Int adds a number as an argument, in decimal.
 func (w *Writer) Int(n int64) *Writer {
 	var digits [20]byte
 	return w.Bulk(strconv.AppendInt(digits[:0], n, 10))
 }
 
-// arg returns the buffer with the header of one more argument.
+// arg returns the buffer with the header of one more argument, of this many bytes, which the caller appends and stores.
 func (w *Writer) arg(length int) []byte {
 	w.args++
 	if length < 10 { // most arguments are so short

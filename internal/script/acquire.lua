@@ -60,7 +60,7 @@ for i = 1, locks do
   ways[i], looks[locks + i] = string.sub(ARGV[9], i, i), KEYS[i] .. $queueSuffix
 end
 
--- refuse puts the client into the queue if it wants to wait, and returns the reply.
+-- refuse puts the client into the queues of the keys if it has a ticket, and returns the reply that it was given.
 local function refuse(reply)
   if ticket > 0 then
     queueing().enter(ARGV[9], ARGV[7], ARGV[6], ARGV[8], token)
@@ -68,7 +68,7 @@ local function refuse(reply)
   return reply
 end
 
--- another returns the number of a free slot, from 1; 0: none is free.
+-- another returns the number of a free slot of the semaphore with this key, from 1; 0: none is free.
 local function another(key)
   for i = 1, ARGV[10] + 0 do
     if redis.call('EXISTS', key .. $slotInfix .. i) == 0 then

@@ -12,7 +12,7 @@ import (
 var constants = func() *strings.Replacer {
 	text := func(s string) string { return "'" + s + "'" }
 
-	// begin is the score with which a mode's range begins, such as 1e13: a digit for the mode, before the deadline.
+	// begin returns the score at which a mode's range begins, such as 1e13: a digit for the mode, before the deadline.
 	begin := func(m wire.Mode) string {
 		score := wire.Score(m, 0)
 		return score[:1] + "e" + strconv.Itoa(len(score)-1)

@@ -1,7 +1,8 @@
 -- drop: how a token leaves a key. It is put before the scripts that acquire and release, after kinds.
 
--- drop removes a token from a key that it holds. It returns 1 if the token was there. If an ACL denies DEL or ZREM,
--- drop uses the command that set the token: the key expires at once, and so does a set without other members.
+-- drop removes a token from a key; a string (modes x and o) it deletes whatever its value is. It returns 1, 0 if the
+-- token was not there, or an error. If an ACL denies DEL or ZREM, drop uses the command that set the token: the key
+-- expires at once, and so does a set without other members.
 local function drop(key, way, token)
   local gone
   if way == 'x' or way == 'o' then

@@ -1,9 +1,9 @@
 -- hold: how a token comes to a key. It is put before the scripts that acquire and extend, after kinds.
 
--- hold makes a token a holder of a key from now on for its TTL, in milliseconds. left is how long the set still lives
--- (nil: it does not exist). From an existing set, hold drops the members that have expired, whose scores are strictly
--- below now, unless the caller knows that there are none (fresh). The TTL is the same for all keys, so the deadline
--- becomes text once; the ranges of the modes differ only in the digit before it.
+-- hold makes a token a holder of a key, in the mode way, from now on for its TTL, in milliseconds. left is for how many
+-- milliseconds the key's set still lives (nil: it does not exist). From an existing set, hold drops the members that
+-- have expired, whose scores are strictly below now, unless the caller knows that there are none (fresh). The TTL is
+-- the same for all keys, so the deadline becomes text once; the ranges of the modes differ only in the digit before it.
 local deadline
 local function hold(key, way, token, ttl, left, fresh)
   local at = string.find('$setModes', way, 1, true)

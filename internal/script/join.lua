@@ -14,8 +14,8 @@
 --
 -- The marker is version:run_id:born:writer:db:epoch. Version is $version; the script changes nothing at a node whose
 -- marker has another one. Born is when the marker was written, in milliseconds of the node's time, and writer the same
--- moment by the clock of the client that wrote it. Epoch is that of the description that the node keeps, 0 if it keeps
--- none: so each grant proves it.
+-- moment by the clock of the client that wrote it. Epoch is that of the node's description; 0: none. So each grant
+-- proves it.
 --
 -- Before is the marker that the script found. It has the same run_id, born and db if the node has been running with its
 -- data ever since. It is '' if the node has none (it is new, was emptied, or was restarted without its data), or keeps

@@ -1,5 +1,4 @@
--- kinds: the lock modes, and what scripts that read or change the holders of a key share. It is put before each of
--- them.
+-- kinds: the lock modes, and what scripts that read or change the holders of a key share. It is put before those.
 --
 -- A lock is one or several keys, each of which it holds in a mode of its own:
 --
@@ -37,7 +36,7 @@ local function clash(one, other)
 end
 
 -- holder looks for a token that conflicts with holding key in the mode way. It returns that token, and how long it
--- still conflicts; true if this token itself is there; nil if the key is free; an error reply, which the caller is to
+-- still conflicts; true if this token itself holds the key; nil if the key is free; an error reply, for the caller to
 -- return, if the key is no lock. The third result is how long an existing set still lives. Times are in milliseconds.
 local function holder(key, way, token)
   local at = string.find('$setModes', way, 1, true) -- of its range of scores, in a set

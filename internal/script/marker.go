@@ -43,14 +43,15 @@ func Lasting(key string) bool {
 	return Reserved(key) != "" || strings.HasSuffix(key, QueueSuffix)
 }
 
-// Settled is a marker ten years old, for a server process that is known to have lost nothing: its node votes at once.
+// Settled returns a marker (wire.Marker) that is ten years old at now, for the server process with this run_id. It is
+// for a process that is known to have lost nothing: with this marker its node may vote at once.
 func Settled(runID string, now time.Time) string {
 	long := now.AddDate(-10, 0, 0).UnixMilli()
 	return wire.Marker{RunID: runID, Born: long, Writer: long}.String()
 }
 
-// LockOf returns the lock to which a key on a node belongs, and whether the key is that lock's queue. ok is false for a
-// key that belongs to no lock, and for a slot: the set of the holders of its lock lists it.
+// LockOf returns the key of the lock to which a key on a node belongs. queue: the key is that of the lock's queue. ok
+// is false for a key that belongs to no lock, and for a slot: the set of the holders of its lock lists it.
 func LockOf(key string) (lock string, queue, ok bool) {
 	lock, queue = strings.CutSuffix(key, QueueSuffix)
 	if lock == "" || Lasting(lock) {

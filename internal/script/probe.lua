@@ -10,8 +10,7 @@
 -- Redis before 7.0, and what was made from it, replicates and persists scripts, so another process may know them: a
 -- replica that is promoted, or the same server after a restart. There a script may choose to have its effects
 -- replicated in place of its text, but not once it has written: then replicate_commands() returns false. Since Redis
--- 7.0 there is nothing left to choose, and it always returns true. DEL counts as a write though the key is not there,
--- and changes nothing.
+-- 7.0 there is nothing left to choose, and it always returns true. DEL of a key that is not there counts as a write.
 local key = KEYS[1]
 for _, c in ipairs(redis.acl_check_cmd and {
   {'DEL', key}, {'EXISTS', key}, {'GET', key}, {'GETRANGE', key, '0', '0'}, {'HMGET', key, 'a'}, {'HSET', key, 'a', 'b'},

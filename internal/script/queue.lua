@@ -18,7 +18,7 @@
 -- No script goes past a hundred living waiters (window), or each of n waiting readers would look at all waiters before
 -- it. A waiter with as many before it is refused; each that gets the lock calls the new hundredth (follow).
 
--- queueing makes the functions below, when a script needs them: mostly there is no queue.
+-- queueing makes the functions below, and returns those for scripts: only when needed, since mostly there is no queue.
 local function queueing()
   local window = $window
 
@@ -38,7 +38,7 @@ local function queueing()
     end
   end
 
-  -- scan reads members of a queue. It returns none if the key is no sorted set, but a hash of another program, say.
+  -- scan runs a command that reads a queue. Its result has no members if the key is another program's hash, say.
   local function scan(...)
     local found = redis.pcall(...)
     if found.err and not string.find(found.err, 'WRONGTYPE', 1, true) then
@@ -48,8 +48,7 @@ local function queueing()
   end
 
   -- line iterates over the living waiters of a queue in its order: member, ticket, waiter, lock mode, and the rest of
-  -- the lease in milliseconds. It reads one member first, then ten, then many at a time, and drops dead ones on the
-  -- way.
+  -- the lease in milliseconds. It reads one member, then ten, then many at a time, and drops dead ones on the way.
   local function line(queue)
     local from, most, entries, at, dead = 0, 1, {}, 1, {}
     local function bury()
@@ -80,9 +79,10 @@ local function queueing()
     end
   end
 
-  -- ahead returns the waiter that goes before this one for a key, and the rest of its lease in milliseconds: that
-  -- waiter has a lower ticket (if this ticket is 0, any is lower) and a mode to wait for. If this waiter is in the
-  -- queue itself, and none goes before it, the third result is its member.
+  -- ahead returns the waiter that goes before this one, which wants the key of this queue in the mode way, and the rest
+  -- of its lease in milliseconds: that waiter has a lower ticket (if this ticket is 0, any is lower) and a mode to wait
+  -- for, or is the first of a whole window. If none does, and this waiter is in the queue, the third result is its
+  -- member.
   local function ahead(queue, way, waiter, ticket)
     local count, first, left = 0, nil, nil
     for member, lower, who, mode, rest in line(queue) do
@@ -100,7 +100,7 @@ local function queueing()
     end
   end
 
-  -- leave takes a waiter out of a queue, and reports whether it was there.
+  -- leave removes the entry of the waiter with this name and ticket from a queue, and reports whether there was one.
   local function leave(queue, waiter, ticket)
     for _, member in ipairs(scan('ZRANGEBYSCORE', queue, ticket, ticket)) do
       if string.sub(member, 1, #waiter + 1) == waiter .. ' ' then
@@ -110,8 +110,9 @@ local function queueing()
     return false
   end
 
-  -- enter puts a waiter into the queues of all keys for its lease, in milliseconds, from now on. If a node cannot store
-  -- the entry (it is full, or takes no writes), there is no error. token is that of the attempt.
+  -- enter puts a waiter into the queues of all keys, which it wants in the modes ways, for its lease, in milliseconds,
+  -- from now on. If the node cannot store the entry (it is full, or takes no writes), there is no error; if it cannot
+  -- remove the waiter's earlier one, the error ends the script. token is that of the attempt.
   local function enter(ways, waiter, ticket, lease, token)
     local deadline = string.format('%.0f', math.floor(clock() / 1000) + lease)
     local identity = string.match(token, '%.@.*') or ''
@@ -131,15 +132,16 @@ local function queueing()
     end
   end
 
-  -- call tells a waiter to ask. If an ACL denies PUBLISH, the release that called this still succeeds.
+  -- call publishes a message for a waiter, which then tries again. If an ACL denies PUBLISH, there is no error, and the
+  -- release that calls this still succeeds.
   local function call(waiter, message)
     redis.pcall('PUBLISH', $wakeChannel .. string.match(waiter, '^(.*)%.'), message)
   end
 
   -- wake calls the waiters of a key whose turn it is, and no others: those that could not have the key while it was
   -- held, or waited for, in the mode that has ended now (way). These are the first waiter, and the ones behind it that
-  -- can hold the key together with all before them. A waiter for a slot is told which slot is free. If the caller knows
-  -- that the key is free, wake does not look for holders.
+  -- can hold the key together with all before them. A waiter for a slot is told which slot is free, if slot is given.
+  -- If the caller knows that nobody holds the key (free), wake does not look for holders.
   local function wake(key, way, slot, free)
     local before, count, held = '', 0, {}
     for _, _, waiter, mode in line(key .. $queueSuffix) do
@@ -163,8 +165,8 @@ local function queueing()
     end
   end
 
-  -- follow calls the waiter that has come into the window of a queue, since one before it holds the key now in the mode
-  -- way, if both can hold it.
+  -- follow calls the waiter that has come into the window of a queue, since one before it has got the key in the mode
+  -- way, if the two can share the key.
   local function follow(queue, way)
     local waiter, mode = read(redis.call('ZRANGE', queue, window - 1, window - 1)[1] or '')
     if waiter and not behind(mode, way) then

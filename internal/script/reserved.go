@@ -11,7 +11,7 @@ var reserved = map[string]string{
 	Belows: "is the key of the nodes' table of fences",
 }
 
-// Reserved says what a node uses a key for; "": a lock may have it.
+// Reserved says what a node uses a key for, in words that follow the key in an error; "": a lock may have the key.
 func Reserved(key string) string {
 	if strings.HasPrefix(key, Broken) {
 		return "is a key by which the nodes note a token that is broken"

@@ -77,18 +77,18 @@ var (
 
 var acquireCode = bare(acquireUsual + kinds + hold + drop + counters + queue + acquire)
 
-// Acquire is the acquire script for the server process with this run_id, which is part of the text. So another process,
-// such as the same server after a restart, does not have the script and answers NOSCRIPT. That reveals a restart even
-// behind a proxy that keeps the connection.
+// Acquire returns the acquire script for the server process with this run_id, which is part of the text. So another
+// process, such as the same server after a restart, does not have the script and answers NOSCRIPT. That reveals a
+// restart even behind a proxy that keeps the connection.
 func Acquire(runID string) Script { return New("-- for " + runID + "\n" + acquireCode) }
 
-// All lists the scripts that a client loads on a server when it connects.
+// All lists the scripts that a client loads when it connects to the server process with this run_id.
 func All(runID string) []Script {
 	return []Script{Acquire(runID), Raise, Extend, Release, Leave, Yield, Inspect}
 }
 
-// bare replaces the constants, and removes comment lines, indentation and spaces: a server that has not got the
-// password yet closes the connection at an argument of more than 16 KB.
+// bare returns a script's source with its constants replaced, and without comment lines, indentation and spaces: a
+// server that has not got the password yet closes the connection at an argument of more than 16 KB.
 func bare(source string) string {
 	var code strings.Builder
 	for line := range strings.Lines(source) {
@@ -113,7 +113,7 @@ func bare(source string) string {
 // tight removes spaces that Lua does not need.
 var tight = strings.NewReplacer(", ", ",", " = ", "=", " == ", "==", " ~= ", "~=", " <= ", "<=", " >= ", ">=", " < ", "<", " > ", ">", " + ", "+", " * ", "*", " / ", "/")
 
-// New makes a Script of its source, with the hash.
+// New makes a Script of its source, which is hashed as it is: call bare before.
 func New(source string) Script {
 	sum := sha1.Sum([]byte(source))
 	return Script{Source: source, Hash: hex.EncodeToString(sum[:])}

@@ -25,10 +25,11 @@ var buckets = func() (all [Buckets]string) {
 	return all
 }()
 
-// Bucket returns the bucket of a key, as a pointer, so that a caller that passes it on allocates nothing.
+// Bucket returns the name of the bucket of a key, which the caller must not change. It is a pointer, so that a caller
+// that passes it on allocates nothing.
 func Bucket(key string) *string { return &buckets[Hash(key)%Buckets] }
 
-// Hash is 32-bit FNV-1a. Unlike hash/fnv, it allocates nothing.
+// Hash returns the 32-bit FNV-1a hash of a key. Unlike hash/fnv, it allocates nothing.
 func Hash(key string) uint32 {
 	hash := uint32(2166136261)
 	for i := range len(key) {

@@ -8,8 +8,8 @@
 -- reply    as release.lua
 --
 -- Atomic, because this waiter came before others. An attempt that was granted here and failed elsewhere must not cost
--- it the place in the queue that the grant took away. Otherwise the waiters behind it could take one node after another
--- while it tries.
+-- it the place in the queue that the grant took away. Else the waiters behind it could take node after node while it
+-- tries.
 return giveBack(ARGV[6], ARGV[1], ARGV[7] ~= '0' and ARGV[7], function()
   if clock() <= ARGV[5] + 0 then
     queueing().enter(ARGV[6], ARGV[3], ARGV[2], ARGV[4], ARGV[1])

@@ -10,15 +10,15 @@ import (
 
 // A Host is the source of chance in a process.
 type Host interface {
-	// Token is a name that no other process or attempt has.
+	// Token returns a name that it has not returned before, in this process or another.
 	Token() string
 
-	// Jitter is a number from 0 to 1.
+	// Jitter returns a random number from 0 to 1.
 	Jitter() float64
 
 	// A goroutine calls Woke when it has waited and goes on now. Woke returns when the simulator lets the goroutine
-	// run: usually after a moment; if the process was stopped meanwhile, after everything else. Role, key and n
-	// identify the goroutine, and which of its waits this is.
+	// run: usually after a moment; if the process was stopped meanwhile, after everything else. as and key identify the
+	// goroutine, and n identifies which of its waits this is.
 	Woke(as Role, key string, n int)
 }
 

@@ -32,15 +32,15 @@ const (
 	MaxPause = 128 * time.Millisecond
 )
 
-// Backoff is how long to wait before attempt number try if no node can say when the lock may be free. It doubles with
-// each attempt, up to MaxPause or an eighth of the TTL. The jitter, from half of it to all, keeps two contenders that
-// split the votes from doing so again.
+// Backoff returns how long to wait after attempt number try, from 0, if no node can say when the lock may be free. It
+// doubles with each attempt, up to MaxPause or an eighth of the TTL. jitter, from 0 to 1, stands for half of that to
+// all of it, and keeps two contenders that split the votes from doing so again.
 func Backoff(try int, ttl time.Duration, jitter float64) time.Duration {
 	d := min(MinPause<<min(try, 16), MaxPause, max(ttl/8, MinPause))
 	return lane.Jittered(d, jitter)
 }
 
-// RetryIn is how long a waiter waits before the next attempt, if no message comes.
+// RetryIn returns how long a waiter waits after attempt number try, from 0, if no message comes.
 func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Duration {
 	jitter := host.Jitter()
 	if votes := r.votesIn(); votes > 0 || !r.Held {
@@ -95,7 +95,7 @@ func (r *Refusal) Contested() bool {
 }
 
 // HeldBefore reports whether a quorum of nodes names holders that the earlier refusal named, too, and whose attempts
-// began before began. Each process goes by its own clock, in whole milliseconds.
+// began before the instant began, each by the clock of its own process, in whole milliseconds.
 func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 	before := 0
 	for _, n := range r.Nodes {
@@ -110,8 +110,7 @@ func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 // inTheWay reports whether another client has the lock at the node, or goes first there.
 func (n *NodeRefusal) inTheWay() bool { return n.Status == wire.Held || n.Status == wire.Reserved }
 
-// Preceded reports whether a node holds or reserves the lock for a contender that goes before c: it has a smaller
-// ticket, or the same ticket and a smaller nonce.
+// Preceded reports whether some node holds or reserves the lock for a contender that came before c (Contender.Before).
 func (r *Refusal) Preceded(c *wire.Contender) bool {
 	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool {
 		other, is := wire.ParseContender(n.Holder)
@@ -136,8 +135,8 @@ func (r *Refusal) Unchanged(before *Refusal) bool {
 	return held > 0
 }
 
-// FreeIn is after how long, at the earliest, a quorum can be free by expiry: by the TTLs of the holders, or the leases
-// of the waiters for which nodes reserve the lock. Zero: now.
+// FreeIn returns after how long, at the earliest, a quorum can be free by expiry: by the TTLs of the holders, or the
+// leases of the waiters for which nodes reserve the lock. Zero: now, or so many nodes failed that none can be free.
 func (r *Refusal) FreeIn() time.Duration {
 	var held []time.Duration
 	for _, n := range r.Nodes {
@@ -153,7 +152,7 @@ func (r *Refusal) FreeIn() time.Duration {
 	return held[need-1]
 }
 
-// votesIn is after how long, at the earliest, a quorum of nodes has votes: no attempt before can succeed. Zero: now.
+// votesIn returns after how long quarantines may leave a quorum: no attempt before can succeed. Zero: now.
 func (r *Refusal) votesIn() time.Duration {
 	var rest []time.Duration
 	for _, n := range r.Nodes {
@@ -180,7 +179,7 @@ func (r *Refusal) Hopeless() bool {
 	return r.N-foreign < r.Need
 }
 
-// FreeSlot is the slot that most of the refusing nodes name as free; 0: none.
+// FreeSlot returns the slot of the semaphore that most of the refusing nodes name as free; 0: none.
 func (r *Refusal) FreeSlot() (slot int64) {
 	if !r.Held {
 		return 0

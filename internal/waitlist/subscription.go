@@ -20,8 +20,8 @@ const (
 // longer one is ignored, since any client may publish anything.
 const maxMessage = 512
 
-// parseCall reads a message of queue.lua: the name of the waiter that is called, and the slot that is free; 0: none is
-// named. A name that no waiter has is no error.
+// parseCall reads a message by which a node makes a waiter try again (queue.lua): the waiter's name, and the slot that
+// is free; 0: none is named. Anybody may publish a message: the name may be that of no waiter.
 func parseCall(message string) (name string, slot int64) {
 	if len(message) > maxMessage {
 		return "", 0
@@ -40,8 +40,8 @@ type subscription struct {
 	node *lane.Lane
 }
 
-// run subscribes, and subscribes again when the connection breaks, until ctx ends or the node is no member any more. A
-// message may have come before the subscription stood: so its start counts as a message to each waiter.
+// run subscribes to channel, and subscribes again when the connection breaks, until ctx ends or the node is no member
+// any more. A message may have come before the subscription stood: so its start counts as a message to each waiter.
 func (s *subscription) run(ctx context.Context, channel string) {
 	cfg := &s.list.cfg
 	for pause := minResubscribe; ; pause = min(2*pause, maxResubscribe) {
@@ -75,7 +75,7 @@ func (s *subscription) run(ctx context.Context, channel string) {
 	}
 }
 
-// unsubscribed forgets a node to which no subscription is made any more.
+// unsubscribed notes that there is no subscription any more to a node that is no member.
 func (l *List) unsubscribed(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Waiter is one call that waits for a lock. The goroutine of that call calls its methods, except for OnReply, which
-// the lanes' goroutines call.
+// A Waiter is one call that waits for a lock. The goroutine of the call uses it; the lanes' goroutines call OnReply.
 type Waiter struct {
 	list    *List
 	want    *Want
@@ -37,9 +36,9 @@ type Waiter struct {
 	listens bool // it counts in List.listeners; protected by list.mu
 }
 
-// A nodeState is what a waiter knows about its last attempt at a node. refused: it is in the node's queue. granted: it
-// is not. voteless: the node answered without a vote, and may have the waiter in its queue, by this attempt or by an
-// earlier one. All false: there is no answer yet.
+// A nodeState is what a waiter knows about its last attempt at a node. refused: the waiter is in the node's queue.
+// granted: it is not. voteless: the node answered without a vote, and may have the waiter in its queue, by this attempt
+// or by an earlier one. All false: there is no answer yet.
 type nodeState struct {
 	refused, granted, voteless bool
 
@@ -49,10 +48,10 @@ type nodeState struct {
 // Turn is closed when the waiter becomes the active one of its local queue; nil: it was from the start.
 func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 
-// Name is the waiter's name at the nodes.
+// Name returns the waiter's name at the nodes.
 func (w *Waiter) Name() string { return w.name }
 
-// Secret is the secret of the token of a contender's next attempt; "": the waiter is no contender.
+// Secret returns the secret, the part before the identity, of the token of a contender's next attempt; "": w is none.
 func (w *Waiter) Secret() string {
 	if w.want.Contender == nil {
 		return ""
@@ -70,7 +69,8 @@ func (w *Waiter) Activate() {
 	w.list.active[w.name] = w
 }
 
-// Ready reports whether the waiter may enter queues: it has a ticket, or the nodes' clocks are known well enough.
+// Ready reports whether the waiter may enter queues: it has a ticket, or the nodes' clocks are known well enough for
+// one. false: make the next attempt without a place in the queues.
 func (w *Waiter) Ready() bool {
 	_, good := w.list.cfg.Lanes.Ticket(w.arrived)
 	return good || w.ticket > 0
@@ -126,9 +126,8 @@ func (w *Waiter) OnReply(n *lane.Lane, c *lane.Claim, status wire.Status) {
 	w.signal()
 }
 
-// onFree takes a message: the lock, or this slot of it (0: none is named), may be free at a node. Only the first
-// message from a node since the attempt wakes the waiter: a flood of messages must not put off the attempt that the
-// first one leads to (Rest).
+// onFree takes the message that the lock, or this slot of it (0: none is named), may be free at a node. Only the first
+// message from a node since the attempt wakes the waiter: a flood of messages must not put off the next attempt (Rest).
 func (w *Waiter) onFree(n *lane.Lane, slot int64) {
 	w.mu.Lock()
 	s := w.node(n)
@@ -165,7 +164,8 @@ func (w *Waiter) signal() {
 	}
 }
 
-// tally reports whether the nodes that may grant now are enough for a quorum, and whether no refusing node is left.
+// tally reports whether the nodes that may grant now are enough for a quorum, and whether (all) each node that refused
+// has since said that the lock may be free. Caller does not hold w.mu.
 func (w *Waiter) tally() (enough, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -199,8 +199,8 @@ type Pause struct {
 	Key     string        // identifies this pause for a simulator: the token of the last attempt
 }
 
-// Rest returns when it is time for another attempt: messages of a quorum have called the waiter (called), or p.Longest
-// is over. It also returns when ctx ends or closing is closed (stopped).
+// Rest waits until it is time for another attempt: so many nodes may grant that messages have led to this one (called),
+// or p.Longest is over. It also returns when ctx ends or closing is closed (stopped: no attempt is to follow).
 func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (called, stopped bool) {
 	begin := time.Now()
 	timer := time.NewTimer(p.Longest)
@@ -242,8 +242,8 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 	return called, false
 }
 
-// Withdraw removes the waiter from the queues that it may be in. If it has the lock (held), those are the queues of
-// nodes that have refused, or have no vote. Otherwise all: what was granted is given back for a place in the queue.
+// Withdraw removes the waiter from the queues that it may be in, and does not wait for that. If it has the lock (held),
+// those are the queues of nodes that have refused, or have no vote. Else all: a grant is given back for a place there.
 func (w *Waiter) Withdraw(held bool) {
 	w.mu.Lock()
 	if w.done {
@@ -263,8 +263,8 @@ func (w *Waiter) Withdraw(held bool) {
 	}
 }
 
-// dequeue removes the waiter from a node's queue. If the request does not reach the node within NodeTimeout, the
-// waiter's lease ends there.
+// dequeue sends the request that removes the waiter from a node's queue. If the request does not reach the node within
+// NodeTimeout, the waiter stays there until its lease ends.
 func (w *Waiter) dequeue(n *lane.Lane) {
 	cfg := &w.list.cfg
 	now := cfg.Clock.Now()

@@ -48,18 +48,18 @@ const (
 	Linger = 5 * time.Second
 )
 
-// Heartbeat is the longest time between two attempts of a waiter: a third of its lease.
+// Heartbeat returns the longest time between two attempts of a waiter for a lock with this TTL: a third of its lease.
 func Heartbeat(ttl time.Duration) time.Duration { return min(max(ttl/10, minHeartbeat), maxHeartbeat) }
 
-// Lease is for how long a waiter counts in a node's queue after an attempt.
+// Lease returns for how long a waiter for a lock with this TTL counts in a node's queue after an attempt.
 func Lease(ttl time.Duration) time.Duration { return 3 * Heartbeat(ttl) }
 
 // A Config says what a List works with. All fields are set.
 type Config struct {
-	Lanes       *set.Set
-	NodeTimeout time.Duration
+	Lanes       *set.Set      // the nodes, and how many make a quorum
+	NodeTimeout time.Duration // how long a request to leave a queue may wait in a lane
 	Clock       lane.Clock
-	Host        sim.Host
+	Host        sim.Host // tokens and jitter
 }
 
 // A List has the waiting calls of a Locker. Calls that want the same lock, of the same kind, are in one local queue.
@@ -95,9 +95,9 @@ func New(cfg Config) *List {
 type Want struct {
 	Queue string // names the local queue: calls that want the same lock have the same one
 
-	Key   string
-	Keys  []string
-	Modes string
+	Key   string   // of the lock's name
+	Keys  []string // all keys of the lock
+	Modes string   // a letter for each of Keys: wire.Mode
 	TTL   time.Duration
 	Slots int64 // how many slots the semaphore has; 0: the lock has none
 
@@ -109,7 +109,7 @@ type Want struct {
 	Lease     time.Duration // for how long a contender counts in a queue after an attempt
 }
 
-// Enter puts a call at the end of the local queue for what it wants.
+// Enter puts a call at the end of the local queue for what it wants. It keeps want, and does not wait (see Turn).
 func (l *List) Enter(want *Want) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +117,7 @@ func (l *List) Enter(want *Want) *Waiter {
 }
 
 // Replace moves a call to another local queue, since it turns out to want something else. There it comes before the
-// calls that came later than it did, but never before the active waiter.
+// calls that came later than it did, but never before the active waiter. The result takes the place of w.
 func (l *List) Replace(w *Waiter, want *Want) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +126,7 @@ func (l *List) Replace(w *Waiter, want *Want) *Waiter {
 	return next
 }
 
-// enter makes a waiter, which came as number order of the process's calls. Caller holds l.mu.
+// enter makes a waiter, and puts it into its local queue before those of a larger order. Caller holds l.mu.
 func (l *List) enter(want *Want, order int) *Waiter {
 	if l.count++; l.count == 1 {
 		l.process = l.cfg.Host.Token()
@@ -164,7 +164,7 @@ func (l *List) Leave(w *Waiter) {
 	l.leave(w)
 }
 
-// leave is Leave for a caller that holds l.mu.
+// leave removes a waiter from its local queue, as Leave does. Caller holds l.mu.
 func (l *List) leave(w *Waiter) {
 	q := l.queues[w.want.Queue]
 	i := slices.Index(q.waiters, w)
@@ -183,7 +183,7 @@ func (l *List) leave(w *Waiter) {
 	}
 }
 
-// Failed records why an attempt of the active waiter failed, for the calls behind it (Last).
+// Failed records why an attempt of the active waiter w failed, for the calls behind it (Last).
 func (l *List) Failed(w *Waiter, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +197,7 @@ func (l *List) Last(w *Waiter) error {
 	return l.queues[w.want.Queue].last
 }
 
-// Close ends the subscriptions, and waits for their goroutines. None begins afterwards.
+// Close ends the subscriptions, and waits for their goroutines. No subscription begins afterwards.
 func (l *List) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -213,7 +213,7 @@ func (l *List) Close() {
 	l.running.Wait()
 }
 
-// listen makes sure that there is a subscription to each node until w leaves.
+// listen makes sure that there is a subscription to each node until w leaves (leave). After Close it does nothing.
 func (l *List) listen(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,9 +12,9 @@ type Witness struct {
 //
 // No node decides alone: a node may have been restored from an old snapshot, may be a copy of another server, or may
 // keep what any client with write access has written. So a description is believed if a majority of the witnesses keeps
-// it, or keeps a later one that has it in its Past. The client then goes by that one, its members become the witnesses,
-// and the client calls Believed again: step by step, from each description to a later one for which a majority of the
-// members of the former vouches.
+// it, or keeps a later one that names it among those before (Past). The client then goes by that one, its members
+// become the witnesses, and the client calls Believed again: step by step, from each description to a later one for
+// which a majority of the members of the former vouches.
 //
 // That is safe. A majority of the members before chooses a description (choose.lua), and the next one follows only when
 // a majority of them keeps it (change.go). So the client need not follow a description that only a minority shows: no
@@ -56,7 +56,7 @@ func Believed(witnesses []Witness, known *Description) (best *Description) {
 	return best
 }
 
-// believed reports whether the witnesses suffice to believe d, by the rules at Believed.
+// believed reports whether enough witnesses keep d, or vouch for it, for a client that goes by known (nil: by none).
 func believed(witnesses []Witness, d, known *Description) bool {
 	keep, none, given := 0, 0, 0
 	for _, w := range witnesses {

@@ -21,18 +21,19 @@ type Contender struct {
 
 func (c *Contender) name() string { return strconv.FormatInt(c.Ticket, 36) + "-" + c.Nonce }
 
-// Waiter is its name in the queues.
+// Waiter returns the contender's name in the queues of the nodes: TICKET-NONCE.0.
 func (c *Contender) Waiter() string { return c.name() + ".0" }
 
-// Secret is the secret of the token of attempt number try.
+// Secret returns the secret (the part before the identity) of the token of attempt number try, from 1.
 func (c *Contender) Secret(try int64) string { return c.name() + "/" + strconv.FormatInt(try, 10) }
 
-// Before reports whether c came before other.
+// Before reports whether c came before other: its ticket is lower, or the same and its nonce sorts first.
 func (c *Contender) Before(other *Contender) bool {
 	return cmp.Or(cmp.Compare(c.Ticket, other.Ticket), strings.Compare(c.Nonce, other.Nonce)) < 0
 }
 
-// ParseContender reads the name of a contender in a queue, or in a token; ok is false if holder is neither.
+// ParseContender reads the ticket and the nonce of a contender from its name in a queue, or from the token of one of
+// its attempts; ok is false if holder is neither.
 func ParseContender(holder string) (c Contender, ok bool) {
 	name, queued := strings.CutSuffix(holder, ".0")
 	if !queued {

@@ -48,14 +48,15 @@ const (
 // of such members begin with it, and are no addresses.
 const AnyAddress = "FailoverClient"
 
-// SetName makes the name of a new set from a random token. No other set has it, not even one of the same nodes. So what
-// is left of an earlier set, in a snapshot or a copy, never passes for a later description of this one.
+// SetName makes the name of a new set: the last 16 characters of a random token. No other set has it, not even one of
+// the same nodes: what is left of an earlier set, in a snapshot or a copy, never passes for a description of this one.
 func SetName(token string) string {
 	token = strings.ReplaceAll(token, "-", "")
 	return token[max(0, len(token)-16):]
 }
 
-// Text is the description in JSON, as nodes keep it. The scripts read epoch and set at its beginning.
+// Text returns the description in JSON, as nodes keep it: the text that it was read from, or one made from the fields.
+// The scripts read epoch and set at its beginning.
 func (d *Description) Text() string {
 	if d.text != "" {
 		return d.text
@@ -68,7 +69,7 @@ func (d *Description) Text() string {
 }
 
 // Fields returns the fields of the text that this version does not know; nil: none. Such a description is used, and
-// told to nodes as it is, but a change made by this version would lose those fields.
+// passed on to nodes unchanged, but a change made by this version would lose those fields.
 func (d *Description) Fields() (unknown []string) {
 	var all, known map[string]json.RawMessage
 	bare := d.Copy()
@@ -84,7 +85,8 @@ func (d *Description) Fields() (unknown []string) {
 	return unknown
 }
 
-// Next is a copy with the next epoch, from which the caller makes the next description.
+// Next returns a copy from which the caller makes the next description: it has the next epoch, the members of d as
+// Former, and d's Sum at the end of Past.
 func (d *Description) Next() *Description {
 	next := d.Copy()
 	next.Epoch, next.Former = d.Epoch+1, d.Members
@@ -95,14 +97,14 @@ func (d *Description) Next() *Description {
 	return next
 }
 
-// Copy is a copy that the caller may change: its Text is made from its fields.
+// Copy returns a copy whose fields and Members the caller may change: its Text is made from its fields.
 func (d *Description) Copy() *Description {
 	c := *d
 	c.text, c.Members = "", slices.Clone(d.Members)
 	return &c
 }
 
-// Sum identifies a description. A node that keeps a later one vouches for those whose Sum is in its Past.
+// Sum identifies a description by a hash of its Text. A node that keeps a later one vouches for those in its Past.
 func (d *Description) Sum() string {
 	sum := sha256.Sum256([]byte(d.Text()))
 	return hex.EncodeToString(sum[:8])
@@ -147,12 +149,13 @@ func (d *Description) Check() error {
 	return nil
 }
 
-// anAddress reports whether a text can be the address of a member. Whether it exists, only the dialer knows.
+// anAddress reports whether a text can be the address of a member: it is not too long, and all of it can be printed.
+// Only the dialer knows whether a server is there.
 func anAddress(text string) bool {
 	return text != "" && len(text) <= MaxAddress && printable.Text(text) == text && !strings.ContainsAny(text, `"\`)
 }
 
-// clipped quotes a text, cut to 100 bytes.
+// clipped quotes a text for an error, cut to 100 bytes.
 func clipped(text string) string {
 	if len(text) > 100 {
 		return strconv.Quote(text[:100]) + "..."
@@ -160,12 +163,12 @@ func clipped(text string) string {
 	return strconv.Quote(text)
 }
 
-// Alike reports whether two descriptions have the same members.
+// Alike reports whether two descriptions have the same members, in any order.
 func (d *Description) Alike(o *Description) bool {
 	return slices.Equal(slices.Sorted(slices.Values(d.Members)), slices.Sorted(slices.Values(o.Members)))
 }
 
-// Near reports whether the members of next differ from those of d by at most one that came or went.
+// Near reports whether the members of next differ from those of d by at most one, which was added or removed.
 func (d *Description) Near(next *Description) bool {
 	differ := 0
 	for _, m := range next.Members {
@@ -181,8 +184,8 @@ func (d *Description) Near(next *Description) bool {
 	return differ <= 1
 }
 
-// Longest is for how long a lock may live that a node has forgotten. Quarantines, in which a node that lost data has no
-// vote, are at least that long.
+// Longest returns the larger of MaxTTL and Other: for so long a lock that a node has forgotten may still live.
+// Quarantines, in which a node that lost data has no vote, are at least that long.
 func (d *Description) Longest() time.Duration { return Milliseconds(max(d.MaxTTL, d.Other)) }
 
 // Toward returns MaxTTL and Other for the description that follows this one on the way to the MaxTTL most, all in
@@ -208,8 +211,7 @@ func (d *Description) Longest() time.Duration { return Milliseconds(max(d.MaxTTL
 //   - To a shorter one, until the locks are over that were counted before the second description. No client counts
 //     another one by then, since a majority keeps the second. So the step may come after the longer TTL and its drift;
 //     or if enough nodes to meet each quorum keep the second one, vote, and hold no lock that lives longer than the
-//     shorter one: a lock that is valid is on one of them, and what they grant since is no vote by the first one.
-//     (WAIT)
+//     shorter one: a valid lock is on one of them, and what they grant since is no vote by the first one. (WAIT there)
 //
 // All other steps need nothing but the majority that each change needs: with them Longest never shrinks, and MaxTTL
 // never grows. That holds from any pair of bounds to any MaxTTL, so also when operators change their mind half-way.
@@ -223,7 +225,7 @@ func (d *Description) Toward(most int64) (maxTTL, other int64) {
 	return most, 0
 }
 
-// Needs is how many members must grant a lock.
+// Needs returns how many members must grant a lock: Quorum, or a majority.
 func (d *Description) Needs() int {
 	if d.Quorum > 0 {
 		return d.Quorum
@@ -235,7 +237,7 @@ func (d *Description) Has(member string) bool { return slices.Contains(d.Members
 
 // A Kept is what a node keeps of its set: the description, and which of its members this node is.
 type Kept struct {
-	Self         string // the node's address, as the client that told the node knows it
+	Self         string // the node's address, as the client that told it the description knows it
 	*Description        // nil: the node keeps none
 	Damage       error  // why the text that the node keeps is no description; nil: it keeps one, or nothing
 }
@@ -257,7 +259,7 @@ func ParseKept(text string) Kept {
 	return Kept{Self: self, Description: d}
 }
 
-// ReadDescription parses and checks a description. The error says why the text is none.
+// ReadDescription parses a description and checks it (Check). The error says why the text is none.
 func ReadDescription(text string) (*Description, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("it is longer than %d bytes", MaxText)
@@ -283,25 +285,25 @@ func ParseDescription(text string) *Description {
 	return d
 }
 
-// Same reports whether the node keeps exactly this description; both nil counts, too. Two descriptions of one epoch
-// should not exist; if they do, a node that keeps the one has no vote for a client that knows the other.
+// Same reports whether the node keeps exactly this description; d nil: whether it keeps none. Two descriptions of one
+// epoch should not exist; if they do, a node that keeps the one has no vote for a client that knows the other.
 func (t Kept) Same(d *Description) bool {
 	return t.Description == d || t.Description != nil && d != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.Text() == d.Text()
 }
 
-// Follows reports whether the node keeps this description of the set, or a later one with d's Sum in its Past.
+// Follows reports whether the node keeps d, or a later description of the same set with d's Sum in its Past. For this
+// method and the next three, d is not nil; they return false if the node keeps no description.
 func (t Kept) Follows(d *Description) bool {
 	return t.Same(d) || t.Description != nil && t.Set == d.Set && t.Epoch > d.Epoch && slices.Contains(t.Past, d.Sum())
 }
 
-// Other reports whether the node keeps a description that neither follows d nor precedes it: one of another set, or
-// another one of the same epoch.
+// Other reports whether the node keeps a description of another set, or another one of the same set and epoch.
 func (t Kept) Other(d *Description) bool {
 	return t.Description != nil && (t.Set != d.Set || t.Epoch == d.Epoch && !t.Same(d))
 }
 
-// Rivals reports whether the node keeps the first description of another set with the same members, d is a first
-// description (epoch 1), too, and the node's allows no TTL longer than d allows.
+// Rivals reports whether the node keeps a description that its clients may go by instead of d: the first one (epoch 1)
+// of another set with the same members, which allows no TTL longer than d allows, and d is a first one, too.
 func (t Kept) Rivals(d *Description) bool {
 	return t.Description != nil && t.Epoch == 1 && d.Epoch == 1 && t.Set != d.Set && t.Alike(d) && t.Longest() <= d.Longest()
 }
@@ -311,7 +313,7 @@ func (t Kept) Precedes(d *Description) bool {
 	return t.Description != nil && t.Set == d.Set && t.Epoch < d.Epoch
 }
 
-// String is what the node stores under its key, which ParseKept reads; "": it keeps no description.
+// String returns what the node stores under its key, which ParseKept reads; "": it keeps no description.
 func (t Kept) String() string {
 	if t.Description == nil {
 		return ""
@@ -319,7 +321,7 @@ func (t Kept) String() string {
 	return t.Self + "\n" + t.Text()
 }
 
-// At is the epoch of the set's description that the node keeps; 0: it keeps none.
+// At returns the epoch of the description that the node keeps; 0: it keeps none.
 func (t Kept) At() int64 {
 	if t.Description == nil {
 		return 0
@@ -330,7 +332,7 @@ func (t Kept) At() int64 {
 // A Choice is the request of choose.lua: one step in choosing the next description, by ballots as in Paxos.
 type Choice struct {
 	Epoch  int64
-	Ballot string
+	Ballot string // the rank of this choice: a node takes no description with a smaller ballot than it has promised
 	Value  string // the description to take; "": the node only promises to take none of a smaller ballot
 }
 
@@ -356,6 +358,6 @@ type Chosen struct {
 	Promised string // the largest ballot that the node has heard of
 	Taken    string // the ballot of the description that the node has taken; "": none
 	Value    string // that description
-	Marker   string // its marker
+	Marker   string // the node's marker
 	Lost     bool   // the node may have taken a description and forgotten it
 }

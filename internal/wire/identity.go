@@ -40,7 +40,8 @@ func Signed(text string) bool {
 // MostOfToken is how many bytes of a key's value a client reads. No token of this library is that long.
 const MostOfToken = 2048
 
-// Sign makes a token: it appends an identity to the secret. Names is what List returns, owner what Label returns.
+// Sign makes a token: it appends an identity to the secret. now is when the attempt began, names is what List returns,
+// trace is the id of the attempt's trace ("": none), and owner is what Label returns.
 func Sign(secret string, now time.Time, names, trace, owner string) string {
 	b := make([]byte, 0, 160)
 	b = append(append(b, secret...), signature...)
@@ -52,13 +53,13 @@ func Sign(secret string, now time.Time, names, trace, owner string) string {
 	return string(b)
 }
 
-// Secret is the part of a token before the identity; all of a token that has no signature.
+// Secret returns the part of a token before the identity; all of a token that has no signature.
 func Secret(token string) string {
 	secret, _, _ := strings.Cut(token, signature)
 	return secret
 }
 
-// Signature is the part of a token behind the secret; "" if the token has no signature.
+// Signature returns the part of a token behind the secret; "" if the token has no signature.
 func Signature(token string) string { return token[len(Secret(token)):] }
 
 // Identify reads the identity in a token; ok is false if there is none, as in tokens of other libraries.
@@ -82,7 +83,8 @@ func Identify(token string) (who Identity, ok bool) {
 	return who, err == nil
 }
 
-// List is the names of a lock as Sign puts them into its token; "" for a lock on one name, whose key says the name.
+// List returns the names of a lock, escaped and in at most MaxNames bytes, as Sign puts them into its token; "" for a
+// lock on one name, whose key says the name.
 func List(names []string) string {
 	if len(names) < 2 {
 		return ""
@@ -99,7 +101,7 @@ func List(names []string) string {
 	return b.String()
 }
 
-// Label is an owner, escaped, as Sign takes it.
+// Label returns an owner, escaped, as Sign takes it.
 func Label(owner string) string { return escape(owner, "", 3*len(owner)) }
 
 // escape replaces each byte that is not plain, and each byte in not, by % and two hexadecimal digits, and cuts the
@@ -125,7 +127,7 @@ func escape(s, not string, limit int) string {
 	return b.String()
 }
 
-// unescape undoes escape. It returns a text that escape cannot have made as it is.
+// unescape undoes escape. A text that escape cannot have made is returned unchanged.
 func unescape(s string) string {
 	if text, err := url.PathUnescape(s); err == nil {
 		return text

@@ -43,7 +43,7 @@ func ParseMarker(text string) (m Marker, ok bool) {
 	return m, errors.Join(errs[:]...) == nil
 }
 
-// OtherVersion returns the error for a node whose marker (see Marker) has another version; nil: the node may be used.
+// OtherVersion returns an UnfitError if a node's marker (see Marker) has another version; nil for this one, or none.
 func OtherVersion(mark string) error {
 	version, _, found := strings.Cut(mark, ":")
 	if n, err := strconv.ParseUint(version, 10, 32); !found || err != nil || n == MarkerVersion {

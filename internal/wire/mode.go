@@ -30,8 +30,7 @@ func MustQueueBehind(one, other Mode) bool {
 	return Conflict(one, other) || one == ModeSlots && other == ModeSlots
 }
 
-// IsSet reports whether a key in this mode is a sorted set of tokens, since several may hold it at once. Otherwise the
-// key is a string, the token.
+// IsSet reports whether a key in this mode is a sorted set of tokens, since several may hold it; else it is one token.
 func IsSet(m Mode) bool { return strings.IndexByte(SetModes, m) >= 0 }
 
 // IsIntention reports whether the mode marks a folder because something below it is held.

@@ -37,8 +37,7 @@ package wire
 //
 //   - It entered the queue before the key was deleted: a node puts a waiter into the queue in the step that refuses it
 //     the lock, or that finds an earlier waiter there. EXISTS comes later, and sees the queue. The client calls the
-//     waiters that are next in another write (Wake), which leaves at once; the release script calls them in the same
-//     step.
+//     waiters that are next in another write (Wake), which leaves at once; the release script does so in the same step.
 //   - It asked after the key was deleted, and before EXISTS. Either it found the key free and has the lock; or another
 //     client has the lock, and its release calls the waiter; or there is a queue, and the item above applies.
 //   - Between EXISTS and Wake, the first waiter has asked by itself, or another client has taken the key. Wake looks
@@ -52,8 +51,7 @@ package wire
 // come since: late, over a connection that was given up.
 //
 // Nothing is less safe than with the scripts: the token is unique, and what a command does depends on nothing but the
-// token. Whether the server has forgotten anything does not matter to a release; nor to an extension, since the token
-// is there, as with the script.
+// token. Whether the server has forgotten anything does not matter to a release; nor to an extension: it has the token.
 type NativeAnswer struct {
 	Done     bool  // extend: SET said OK; release: the key was deleted
 	Broken   int64 // extend: the reply of EXISTS; 1: the token is broken
@@ -62,7 +60,8 @@ type NativeAnswer struct {
 	*Trailer       // extend: the answers to the commands behind it
 }
 
-// Extended is the node's time in microseconds if the answer proves the extension; 0: the script must follow.
+// Extended returns the node's time, in microseconds, if the answer proves that the lock was extended; 0: it does not,
+// and the client must send the extend script.
 func (a *NativeAnswer) Extended() int64 {
 	if !a.Done || a.Broken > 0 || a.Err != nil || a.Failed != nil || a.Known != 1 {
 		return 0
@@ -70,5 +69,6 @@ func (a *NativeAnswer) Extended() int64 {
 	return a.Time
 }
 
-// Waited reports whether other clients wait, or may wait, for the lock that the release deleted.
+// Waited reports whether other clients wait for the lock that the release deleted, or may wait, since a command failed:
+// the client must then call them (Wake).
 func (a *NativeAnswer) Waited() bool { return a.Queues > 0 || a.Err != nil }

@@ -9,18 +9,18 @@ type Op uint8
 
 const (
 	Acquire Op = iota
-	Raise
+	Raise      // stores the fence (fencing token) of a lock where a smaller number was stored
 	Extend
 	Release
-	Leave
-	Yield // a release by a waiter that keeps its place in the queue
-	Inspect
-	Plain  // an acquire by plain commands, without a script: see PlainAnswer
-	Choose // a vote on the next description of the set: see choose.lua
-	Merge  // reads or raises the node's tables of counters for fences: see merge.lua
-	Break  // a release after which the token cannot be extended: see break.lua
-	Wake   // calls the waiters of a key that was released without a script: see NativeAnswer
-	Set    // SET NX PX, as other Redlock clients send it; only for test doubles
+	Leave   // removes a waiter from a lock's queue
+	Yield   // a release by a waiter that keeps its place in the queue
+	Inspect // reads what a node has about a lock
+	Plain   // an acquire by plain commands, without a script: see PlainAnswer
+	Choose  // a vote on the next description of the set: see choose.lua
+	Merge   // reads or raises the node's tables of counters for fences: see merge.lua
+	Break   // a release after which the token cannot be extended: see break.lua
+	Wake    // calls the waiters of a key that was released without a script: see NativeAnswer
+	Set     // SET NX PX, as other Redlock clients send it; only for test doubles
 
 	Ops = int(Wake) + 1 // the number of the library's own steps, which are all but Set
 )
@@ -38,8 +38,8 @@ const (
 	MaxFence = 1 << 53
 )
 
-// A Mark is the reply of join.lua, which each new connection runs: the node's marker (it names the server process, and
-// since when the node has its data), the marker that the script found, and the node's time in microseconds.
+// A Mark is the reply of join.lua, which each new connection runs. Value is the node's marker (it names the process,
+// and since when it has its data), Before the one that was found ("": none), and Now the node's time in microseconds.
 type Mark struct {
 	Value, Before string
 	Now           int64
@@ -47,7 +47,7 @@ type Mark struct {
 	Kept          Kept // the description of the set that the node keeps
 }
 
-// RunID is the run_id of the server process in a marker; "" if the text is no marker of this version.
+// RunID returns the run_id of the server process in a marker; "" if the text is no marker of this version.
 func RunID(mark string) string {
 	m, _ := ParseMarker(mark)
 	return m.RunID
@@ -58,8 +58,8 @@ type Hello struct {
 	Marked bool  // the node is to have a marker; false: the client does not ask nodes whether they have lost data
 	Time   int64 // the client's clock, in milliseconds
 
-	// Keep is the description that the node is to keep in the place of an earlier one of the same set. A node that has
-	// none stores it only if its marker is While, or if it took part in the choice of this description.
+	// Keep is the description that the node is to keep in the place of an earlier one of the same set. A node that
+	// keeps no description stores it only if its marker is While, or if it took part in the choice of this description.
 	Keep  Kept
 	While string
 }

@@ -32,8 +32,7 @@ import (
 //     loses its data before that loses its marker, too.
 //   - The number is not behind the node's own time by more than Clamp; nor is that of a grant by the script. So a node
 //     that has lost its table of counters, and has a vote again, gives no number that it may have given before: see
-//     fence.go. What the client does not know of the clocks, and how long the answer has taken, need no bounds of their
-//     own.
+//     fence.go. What the client does not know of the clocks, and how long the answer took, need no bounds.
 //   - The time is no later than the deadline. The node cannot refuse what is late, as the script does, but the answer
 //     is no vote, and the client at once tells the node to drop the key: the request may be late because the node's
 //     clock is ahead, and a key that the node sets then would stay for as much longer once the clock is right again.
@@ -72,8 +71,10 @@ var ErrOvertaken = errors.New("its number is not larger than that of an earlier 
 // ErrLateKey makes an acquire by plain commands void: the node set the key after the deadline.
 var ErrLateKey = errors.New("it set the key when the time was up, or its clock is ahead")
 
-// Read judges the answer to an acquire of this token and number. Latest is the deadline, in microseconds of the node's
-// clock, and mark the node's marker as the client knows it; "": the client does not ask whether the node has lost data.
+// Read judges the answer to an acquire of this token, with number as the proposed fence. Its Status is Granted, Held,
+// that of the error which the server sent to SET, or else Void: no vote, and the key may be set. latest is the
+// deadline, in microseconds of the node's clock, and mark the node's marker as the client knows it; "": the client does
+// not ask whether the node has lost data.
 func (p *PlainAnswer) Read(token string, number, latest int64, mark string) Reply {
 	void := func(why error) Reply { return Reply{Status: Void, Time: p.Time, Mark: p.Marker, Err: why} }
 	switch {

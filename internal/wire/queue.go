@@ -19,7 +19,7 @@ type QueueEntry struct {
 	Identity string // the Signature of the token of its last attempt
 }
 
-// By is the identity of the waiter; zero if the entry has none.
+// By returns the identity of the waiter (its process, since when it waits); zero if the entry has none.
 func (e *QueueEntry) By() Identity {
 	who, _ := Identify(e.Identity)
 	return who
@@ -37,7 +37,7 @@ func (e *QueueEntry) String() string {
 	return fmt.Sprintf("%s %d %c %s", e.Waiter, e.Deadline, e.Mode, e.Identity)
 }
 
-// ParseQueueEntry reads a member of the queue's sorted set and its score; ok is false if it is no waiter.
+// ParseQueueEntry reads a member of the queue's sorted set (String), and its score, the ticket; !ok: it is no waiter.
 func ParseQueueEntry(member, score string) (e QueueEntry, ok bool) {
 	part := strings.SplitN(member, " ", 4)
 	ticket, err := strconv.ParseFloat(score, 64)
@@ -48,7 +48,7 @@ func ParseQueueEntry(member, score string) (e QueueEntry, ok bool) {
 	return QueueEntry{part[0], int64(ticket), deadline, part[2][0], part[3]}, err == nil
 }
 
-// rest is for how many more milliseconds the entry counts at now, in microseconds; 0: it no longer counts.
+// rest returns for how many milliseconds the entry counts from now on, by the node's time in microseconds; 0: it ended.
 func (e *QueueEntry) rest(now int64) int64 {
 	rest := e.Deadline - now/1000 // rounded up: the division cuts off part of a millisecond
 	if rest < 0 || rest > MaxLease {
@@ -57,10 +57,11 @@ func (e *QueueEntry) rest(now int64) int64 {
 	return rest
 }
 
-// Lives reports whether the entry counts at now, in microseconds.
+// Lives reports whether the entry counts at now, the node's time in microseconds.
 func (e *QueueEntry) Lives(now int64) bool { return e.rest(now) > 0 }
 
-// before is the order of a queue: the lower ticket first; of equal tickets, the name that sorts first.
+// before reports whether a waiter with this ticket and name goes before the entry than: the lower ticket goes first; of
+// equal tickets, the name that sorts first.
 func before(ticket int64, waiter string, than *QueueEntry) bool {
 	return cmp.Or(cmp.Compare(ticket, than.Ticket), cmp.Compare(waiter, than.Waiter)) < 0
 }
@@ -69,8 +70,8 @@ func before(ticket int64, waiter string, than *QueueEntry) bool {
 // does, for nodes in memory and for readers of a queue. In all methods, now is the node's time in microseconds.
 type Queue []QueueEntry
 
-// Alive iterates over the living waiters in their order, with the rest of each lease in milliseconds. It removes the
-// dead ones that it comes across.
+// Alive iterates over copies of the entries of living waiters, in their order, with the rest of each lease in
+// milliseconds. It removes the entries of dead ones from the queue as it comes across them.
 func (q *Queue) Alive(now int64) iter.Seq2[*QueueEntry, int64] {
 	return func(yield func(*QueueEntry, int64) bool) {
 		for i := 0; i < len(*q); {
@@ -86,8 +87,9 @@ func (q *Queue) Alive(now int64) iter.Seq2[*QueueEntry, int64] {
 }
 
 // Admits is the rule of the queue: may this client take a key that nobody holds in a conflicting mode? If so, other is
-// nil. Otherwise other is the waiter that goes first, and rest is the rest of its lease in milliseconds. Ticket 0: the
-// client does not wait, so all waiters came earlier. Ticket -1: the client has the lock already.
+// nil. Otherwise other is the waiter that goes first, and rest is the rest of its lease in milliseconds. waiter is the
+// client's name in the queue, and ticket its rank: 0: it does not wait, so all waiters came earlier; -1: it has the
+// lock already, so nobody goes first. With QueueWindow waiters before it, the first of them goes first in any mode.
 func (q *Queue) Admits(now, ticket int64, waiter string, mode Mode) (other *QueueEntry, rest int64) {
 	if ticket < 0 {
 		return nil, 0
@@ -112,8 +114,9 @@ func (q *Queue) Admits(now, ticket int64, waiter string, mode Mode) (other *Queu
 	return nil, 0
 }
 
-// Next returns the waiters whose turn it may be when a key is no longer held in this mode, or no longer waited for in
-// it: each had to wait because of that mode, and can hold the key together with all waiters before it.
+// Next returns copies of the entries of the waiters to call when a key is no longer held in this mode, or no longer
+// waited for in it: each had to wait because of that mode, and can hold the key together with all waiters before it.
+// Other holders may still be in their way, for which the caller looks.
 func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 	var earlier []Mode
 	count := 0
@@ -135,8 +138,8 @@ func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 	return all
 }
 
-// Follows returns the waiter that comes into the window when a client before it gets the key in this mode; nil: there
-// is none, or the two cannot share the key.
+// Follows returns the waiter that is number QueueWindow now, since one before it has got the key in this mode and left
+// the queue: the caller calls it. nil: there is none, or the two cannot share the key. It points into the queue.
 func (q *Queue) Follows(now int64, mode Mode) *QueueEntry {
 	if len(*q) < QueueWindow {
 		return nil
@@ -160,7 +163,7 @@ func (q *Queue) Enter(e QueueEntry) {
 	*q = slices.Insert(*q, i, e)
 }
 
-// Leave removes a waiter, and reports whether it was there.
+// Leave removes the entry of the waiter with this name and ticket, and reports whether there was one.
 func (q *Queue) Leave(waiter string, ticket int64) bool {
 	i := slices.IndexFunc(*q, func(e QueueEntry) bool { return e.Waiter == waiter && e.Ticket == ticket })
 	if i >= 0 {
@@ -169,7 +172,7 @@ func (q *Queue) Leave(waiter string, ticket int64) bool {
 	return i >= 0
 }
 
-// DefaultOwner is the label of a process that was given no other: its host and process id.
+// DefaultOwner returns the label of a process that was given no other: its host and process id.
 func DefaultOwner() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("%s:%d", host, os.Getpid())

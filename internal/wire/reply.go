@@ -25,7 +25,7 @@ type Reply struct {
 	Queue   []QueueEntry  // inspect: the waiters
 	NoVote  bool          // release: the node may not vote now
 	Holders []Holder      // inspect: the holders in shared modes
-	Err     error
+	Err     error         // what the server sent, why the connection failed, or why this is no vote; nil: none of these
 }
 
 // A Holder is a token that holds a key in a mode in which several may hold it at once.
@@ -41,7 +41,7 @@ const NoSlot = -1
 // AsProposed in Reply.Fence means that the grant took the proposed fence, which the reply does not repeat.
 const AsProposed = -1
 
-// Parse makes a Reply of what a script of internal/script replied to a step, or of the error of its call.
+// Parse makes a Reply of value, a script's reply to a step (int64, string or []any), or of err, the error of the call.
 func Parse(step Op, value any, err error) Reply {
 	if err != nil {
 		return Reply{Status: Classify(err), Err: err}
@@ -68,7 +68,7 @@ func Parse(step Op, value any, err error) Reply {
 	return Reply{Status: Failed, Err: fmt.Errorf("unexpected reply %v", value)}
 }
 
-// parseList makes a Reply of a list; ok is false if no script replies such a list to this step.
+// parseList makes a Reply of a list that a script replied; ok is false if no script replies such a list to this step.
 func parseList(step Op, v []any) (r Reply, ok bool) {
 	ok = true
 	number := func(i int) int64 {
@@ -118,8 +118,8 @@ func parseList(step Op, v []any) (r Reply, ok bool) {
 	return r, ok
 }
 
-// parseWaiting adds the members of a queue to r, each of which has its score behind it. It skips those that are no
-// waiters, and reports false if list is no list.
+// parseWaiting adds to r.Queue the waiters in list, where each member of a queue's sorted set has its score behind it.
+// It skips members that are no waiters. is is false if list is no list.
 func (r *Reply) parseWaiting(list any) (is bool) {
 	members, is := list.([]any)
 	for i := 0; i+1 < len(members); i += 2 {
@@ -132,7 +132,8 @@ func (r *Reply) parseWaiting(list any) (is bool) {
 	return is
 }
 
-// parseHolders does the same for the set of a key's holders. It skips those whose time is over.
+// parseHolders adds to r.Holders the tokens in list, where each member of a key's sorted set has its score behind it.
+// It skips those whose time is over at r.Time. is is false if list is no list.
 func (r *Reply) parseHolders(list any) (is bool) {
 	members, is := list.([]any)
 	for i := 0; i+1 < len(members); i += 2 {
@@ -146,8 +147,8 @@ func (r *Reply) parseHolders(list any) (is bool) {
 	return is
 }
 
-// Milliseconds makes a Duration of a TTL as Redis gives it: -1 ms for none, and at most a century, since a key may live
-// for longer than a Duration can express.
+// Milliseconds makes a Duration of a TTL as Redis gives it, in milliseconds: -1 ms if n is negative (no TTL, or no
+// key), and at most a century, since a key may live for longer than a Duration can express.
 func Milliseconds(n int64) time.Duration {
 	return time.Duration(min(max(n, -1), 100*365*24*3600*1000)) * time.Millisecond
 }
@@ -181,7 +182,7 @@ func IsReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// Classify returns the Status of an error of the connection, or of one that the server sent.
+// Classify returns the Status of err, an error of the connection, or one that the server sent; it is not nil.
 func Classify(err error) Status {
 	var said sent
 	var timeout net.Error
@@ -210,7 +211,7 @@ func Forbids(err error) bool {
 	return true
 }
 
-// refusal returns the Status of an error that the server sent.
+// refusal returns the Status of an error that the server sent with this text.
 func refusal(text string) Status {
 	switch facts.Code(text) {
 	case "LOADING", "MASTERDOWN":
@@ -260,8 +261,7 @@ func (r *Reply) MeansAbsent(step Op) bool {
 	return false
 }
 
-// Raised reports whether a command within a script raised the error. All servers say so, each in its own words
-// (TestWhatScriptsRaise).
+// Raised reports whether a command within a script raised the error. All servers say so (TestWhatScriptsRaise).
 func (r *Reply) Raised() bool {
 	return r.Err != nil && strings.Contains(r.Err.Error(), "script")
 }

@@ -11,7 +11,7 @@ const (
 	Reserved           // free, but an earlier waiter in the queue goes first
 	Expired            // the node does not have this token any more
 	Stolen             // another token holds the lock that this token held
-	Refilled           // the lock was set again on a node that had lost it: what the node granted in between is not known
+	Refilled           // the client set its lock again on a node that had lost it: no vote, as the node may have granted it to others in between
 	Foreign            // the key is no lock: it has another type, or no TTL
 	Timeout            // no answer in time
 	Unreachable        // no connection, or it broke

@@ -6,7 +6,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Kill ends the node as SIGKILL does.
+// Kill ends the node's process as SIGKILL does, and breaks all connections. Its data stays for Restart.
 func (n *Node) Kill() {
 	n.set(func() { n.down, n.hung, n.epoch = true, false, n.epoch+1; n.dropSubscriptions() })
 }
@@ -23,10 +23,10 @@ func (n *Node) Restart(keepData bool) {
 	})
 }
 
-// Hang stops the node, as SIGSTOP does; false: it goes on.
+// Hang stops the node, as SIGSTOP does; false: it goes on, with what has arrived meanwhile.
 func (n *Node) Hang(on bool) { n.set(func() { n.hung = on }) }
 
-// Cut holds back requests, replies or both; false: it lets them go.
+// Cut holds back requests, replies or both, from now on; false: it lets those go that were held back.
 func (n *Node) Cut(requests, replies bool) { n.set(func() { n.cut = [2]bool{requests, replies} }) }
 
 // Reset breaks all connections, and loses the messages that were held back on them.
@@ -41,13 +41,12 @@ func (n *Node) Reset() {
 	})
 }
 
-// Delay makes each message take longer, by half of roundTrip and by up to jitter.
+// Delay makes each request and each reply take longer, by half of roundTrip and by up to jitter.
 func (n *Node) Delay(roundTrip, jitter time.Duration) {
 	n.set(func() { n.slow, n.jitter = roundTrip/2, jitter })
 }
 
-// Native gives the node the commands of newer servers that compare a token themselves (wire.NativeAnswer). It is called
-// before the node is used.
+// Native gives the node the commands of newer servers that compare a token (wire.NativeAnswer). Call it before Dial.
 func (n *Node) Native() { n.native = true }
 
 // Refuse makes the node answer everything with this error; nil: no more.
@@ -59,30 +58,29 @@ func (n *Node) ReadOnly(on bool) { n.set(func() { n.readOnly = on }) }
 // Full makes the node refuse writes that need memory.
 func (n *Node) Full(on bool) { n.set(func() { n.full = on }) }
 
-// Lose loses the next replies with their connections; Tear loses their second half.
+// Lose loses so many of the next replies, with their connections; Tear loses the second half of each.
 func (n *Node) Lose(times int) { n.set(func() { n.lose = times }) }
 func (n *Node) Tear(times int) { n.set(func() { n.tear = times }) }
 
-// Repeat carries out the next messages twice. RepeatLate carries them out again after between after/2 and after.
+// Repeat carries out so many of the next messages twice; RepeatLate, again later: after between after/2 and after.
 func (n *Node) Repeat(times int) { n.set(func() { n.repeat = times }) }
 func (n *Node) RepeatLate(times int, after time.Duration) {
 	n.set(func() { n.repeatLate, n.repeatAfter = times, after })
 }
 
-// Churn makes another client load the scripts in the middle of a pipeline, when they were dropped.
+// Churn makes another client load the scripts in the middle of a message of several calls, if they were dropped.
 func (n *Node) Churn(on bool) { n.set(func() { n.lateScripts = on }) }
 
 // Flush drops all keys, FlushScripts all scripts.
 func (n *Node) Flush()        { n.set(n.forget) }
 func (n *Node) FlushScripts() { n.set(func() { clear(n.scripts) }) }
 
-// SetMarker replaces the node's marker.
 func (n *Node) SetMarker(text string) { n.set(func() { n.marker = text }) }
 
 // FlushCounters drops the counters of fences, and nothing else.
 func (n *Node) FlushCounters() { n.set(func() { clear(n.counts) }) }
 
-// Evict drops up to some locks, but not their counters.
+// Evict drops the first locks, up to this number, but not their counters.
 func (n *Node) Evict(some int) {
 	n.set(func() {
 		for _, key := range n.list()[:min(some, len(n.list()))] {
@@ -113,7 +111,8 @@ func (n *Node) Step(d time.Duration) { n.set(func() { n.offset += d }) }
 // Rate makes the node's clock run faster than true time by this part of it, such as 0.01.
 func (n *Node) Rate(r float64) { n.set(func() { n.rate = r }) }
 
-// Keep replaces the description of the set that the node keeps, as a client with write access or a snapshot can.
+// Keep replaces the description of the set that the node keeps, as a client with write access or a snapshot can. text
+// is what wire.ParseKept reads, here and below.
 func (n *Node) Keep(text string) { n.set(func() { n.kept = wire.ParseKept(text) }) }
 
 // Restore starts the node from a snapshot that has nothing but the description of a set.

@@ -44,7 +44,7 @@ const (
 	forSubscriptions = 248
 )
 
-// number is the decimal number at the end of a name; 0: there is none.
+// number returns the decimal number at the end of a name; 0: there is none.
 func number(name string) (n int) {
 	for i, factor := len(name)-1, 1; i >= 0 && name[i] >= '0' && name[i] <= '9'; i, factor = i-1, factor*10 {
 		n += int(name[i]-'0') * factor
@@ -76,19 +76,19 @@ func NewHost(s sim.Seed, name string) *Host {
 	return &Host{seed: s.For(name), name: name, place: time.Duration(number(name) % hosts * Actors)}
 }
 
-// sleep makes the calling goroutine wait for d, and then for the turn of its actor in the slot.
+// sleep makes the calling goroutine, an actor of this process, wait for d, and then for the next turn of actor.
 func (h *Host) sleep(d time.Duration, actor int) {
 	SleepTo(time.Now().Add(d), h.place+time.Duration(actor%Actors))
 }
 
-// SleepTo sleeps until t, and then to a place in the slot.
+// SleepTo sleeps until t, and then until the next instant at this place in a Slot.
 func SleepTo(t time.Time, place time.Duration) {
 	rest := (place - time.Duration(t.UnixNano())) & (Slot - 1)
 	time.Sleep(time.Until(t) + rest)
 }
 
-// Now is the process's time. Its wall clock can be set (Skew). Its monotonic clock cannot, and stands still while the
-// machine is suspended, as on Linux.
+// Now returns the process's time. Its wall clock can be set (Skew). Its monotonic clock cannot, and stands still while
+// the machine is suspended, as on Linux.
 func (h *Host) Now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +96,7 @@ func (h *Host) Now() time.Time {
 	return reading.Of(now.Add(h.skew+h.gained), now.Add(h.gained-h.slept(now)))
 }
 
-// slept is for how long the machine has been suspended, in all. Caller holds h.mu.
+// slept returns for how long the machine has been suspended, in all, until now (true time). Caller holds h.mu.
 func (h *Host) slept(now time.Time) time.Duration {
 	if now.After(h.suspendedUntil) {
 		now = h.suspendedUntil
@@ -111,7 +111,7 @@ func (h *Host) Real(t time.Time) time.Time {
 	return t.Round(0).Add(-h.skew - h.gained)
 }
 
-// Token is the process's name and a number.
+// Token returns a new token: the process's name and a number.
 func (h *Host) Token() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +126,8 @@ func (h *Host) Jitter() float64 {
 	return h.seed.For("jitter").Of(h.drawn).Float()
 }
 
-// Woke lets a goroutine go on after a moment drawn for it, in its actor's turn, and not while the process is stopped.
+// Woke lets the calling goroutine go on after a moment drawn for it (see sim.Host for the parameters), in its actor's
+// turn, and not while the process is stopped.
 func (h *Host) Woke(as sim.Role, key string, n int) {
 	key = wire.Secret(key) // the rest of a token says what happened, and must change nothing
 	at, id := time.Now(), h.seed.For(key).Of(n)
@@ -146,15 +147,16 @@ func (h *Host) Woke(as sim.Role, key string, n int) {
 	}
 }
 
-// Pass does the same for step n of a worker, a goroutine that calls the library, anywhere in its program.
+// Pass lets a worker (a goroutine that calls the library, by its number) go on to step n of its program: after a moment
+// drawn for it, in its turn, and not while the process is stopped.
 func (h *Host) Pass(worker, n int) {
 	at := time.Now()
 	h.thaw(at)
 	h.wake(h.seed.For("worker").Of(worker).Of(n).Below(Moment-Slot), forWorkers+worker%(Arrivals-forWorkers))
 }
 
-// thaw is called when a timer has gone off at the instant at. If the machine was suspended then, the timer was stopped
-// with it, and thaw waits for what was left of the timer's time.
+// thaw waits, when a timer has gone off at the instant at, for what was left of the timer's time if the machine was
+// suspended then: the timer was stopped with it.
 func (h *Host) thaw(at time.Time) {
 	h.mu.Lock()
 	from, to := h.suspended, h.suspendedUntil
@@ -164,7 +166,7 @@ func (h *Host) thaw(at time.Time) {
 	}
 }
 
-// wake makes the calling goroutine wait for d, then for its actor's turn, and as long as the process is stopped.
+// wake makes the calling goroutine wait for d, then for the next turn of actor, and while the process is stopped.
 func (h *Host) wake(d time.Duration, actor int) {
 	for {
 		h.sleep(d, actor)
@@ -195,7 +197,7 @@ func (h *Host) Suspend(d time.Duration) {
 	h.before, h.suspended, h.suspendedUntil = h.slept(now), now, now.Add(d)
 }
 
-// Skew sets the process's wall clock forward by d.
+// Skew sets the process's wall clock forward by d; negative: back.
 func (h *Host) Skew(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -209,7 +211,7 @@ func (h *Host) Gain(d time.Duration) {
 	h.gained += d
 }
 
-// Far makes each message between this process and a node take longer by d.
+// Far makes each request from this process to a node take longer by d, and no reply.
 func (h *Host) Far(node string, d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -35,7 +35,7 @@ type Link struct {
 	once        sync.Once
 }
 
-// Dial returns a link that is not connected yet.
+// Dial returns a link from process h to the node, not connected yet, which breaks after patience without a reply.
 func (n *Node) Dial(h *Host, patience time.Duration) *Link {
 	return newLink(n, h, patience, n.seed.For(h.name))
 }
@@ -49,7 +49,7 @@ func newLink(n *Node, h *Host, patience time.Duration, seed sim.Seed) *Link {
 	return l
 }
 
-// fork returns another link between the same process and node.
+// fork returns another link between the same process and node, with a seed of its own. It is not connected.
 func (l *Link) fork() *Link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +69,7 @@ func (l *Link) Connect(ctx context.Context, hello wire.Hello) (wire.Mark, error)
 	return m.mark, nil
 }
 
-// Join is join.lua over the existing connection. It takes a round trip, like any other message.
+// Join runs join.lua over the existing connection, and returns its reply. It takes a round trip, like other messages.
 func (l *Link) Join(hello wire.Hello) (wire.Mark, error) {
 	m := &message{join: true, hello: hello}
 	if err := l.exchange(context.Background(), m); err != nil {
@@ -78,7 +78,8 @@ func (l *Link) Join(hello wire.Hello) (wire.Mark, error) {
 	return m.mark, nil
 }
 
-// Exec sends calls in one message, and waits for the reply, which it puts into calls.
+// Exec sends calls in one message, and waits for the reply, which it puts into calls: each has its result, or in Err
+// why there is none. An error: the link is broken.
 func (l *Link) Exec(calls []Call) error {
 	l.Send(calls)
 	done, err := l.Receive(0)
@@ -90,15 +91,15 @@ func (l *Link) Exec(calls []Call) error {
 	return err
 }
 
-// Send sends calls in one message. It does not wait.
+// Send sends a copy of calls in one message, and does not wait: Receive has the result.
 func (l *Link) Send(calls []Call) {
 	// A copy: the network may deliver the message after the caller has given up.
 	l.send(&message{calls: slices.Clone(calls)})
 }
 
-// Receive waits for the reply to the oldest message, which the node has owed for ago. An error breaks the link. After
-// errReset, the calls with a result were carried out, and the others have the error. After any other error there are no
-// calls: each may have been carried out, or may yet be.
+// Receive waits for the reply to the oldest message, which the node has owed for ago, and returns its calls. An error
+// means that the link is broken. After errReset, the calls with a result were carried out, and the others have the
+// error. After any other error it returns nil: each call may have been carried out, or may yet be.
 func (l *Link) Receive(ago time.Duration) ([]Call, error) {
 	m, err := l.receive(context.Background(), l.actor+1, ago)
 	if err != nil && err != errReset { // the message may yet be carried out
@@ -113,7 +114,7 @@ func (l *Link) Receive(ago time.Duration) ([]Call, error) {
 	return m.calls, err
 }
 
-// exchange sends a message, and waits for the reply. What was owed over a connection that broke is forgotten.
+// exchange sends m, and waits for its reply, which is put into m. It forgets the messages of a connection that broke.
 func (l *Link) exchange(ctx context.Context, m *message) error {
 	l.broken.Store(false)
 	l.mu.Lock()
@@ -143,7 +144,8 @@ func (l *Link) send(m *message) {
 	l.mu.Unlock()
 }
 
-// receive waits for the reply to the oldest message; it acts in the time slot of actor.
+// receive waits for the reply to the oldest message, which the node has owed for ago, and returns the message. It goes
+// on in the time slot of actor (Slot). After an error the link is broken, and no other reply is awaited.
 func (l *Link) receive(ctx context.Context, actor int, ago time.Duration) (*message, error) {
 	l.mu.Lock()
 	for len(l.owed) == 0 {
@@ -185,7 +187,7 @@ func (l *Link) receive(ctx context.Context, actor int, ago time.Duration) (*mess
 	return m, err
 }
 
-// cut is why a link stops waiting for a reply; nil: the reply is there.
+// cut returns why a link stops waiting for a reply, for which done is closed; nil: it is there.
 func (l *Link) cut(ctx context.Context, done <-chan struct{}) error {
 	over := func(c <-chan struct{}) bool {
 		select {
@@ -206,7 +208,7 @@ func (l *Link) cut(ctx context.Context, done <-chan struct{}) error {
 	return fmt.Errorf("reading: %w", context.DeadlineExceeded)
 }
 
-// latency is how long a message and its reply take over this link.
+// latency returns how long the message with this id, and its reply, take over this link.
 func (l *Link) latency(id sim.Seed) (there, back time.Duration) {
 	far := l.host.far(l.node.Name)
 	l.node.mu.Lock()
@@ -215,7 +217,8 @@ func (l *Link) latency(id sim.Seed) (there, back time.Duration) {
 	return there + far, back
 }
 
-// Subscribe listens to a channel, over a link of its own, until that breaks or ctx ends. It calls ready at the start.
+// Subscribe listens to a channel, over a link of its own, until that breaks or ctx ends, and returns why. It calls
+// ready when the subscription stands, and onMessage with each message.
 func (l *Link) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
 	return l.fork().subscribe(ctx, channel, ready, onMessage)
 }

@@ -38,14 +38,13 @@ type message struct {
 	done     chan struct{} // closed at that time
 }
 
-// end says what became of the message: nil, or why there is no reply. Caller holds the node's mutex.
+// end ends the message, once: nil: its reply leaves now; else why there is none. Caller holds the node's mutex.
 func (m *message) end(err error) {
 	m.err, m.answered = err, time.Now()
 	close(m.done)
 }
 
-// A stream is what arrives over one connection: the node takes one message after another. Protected by the node's
-// mutex.
+// A stream is what arrives over one connection: the node takes one message after another. The node's mutex protects it.
 type stream struct {
 	under   *message   // the message that has been begun; nil: none
 	waiting []*message // those that have arrived since

@@ -40,14 +40,14 @@ type Node struct {
 	lateScripts bool           // see Churn
 }
 
-// NewNode returns a node that is well, and has been running for a long time, with a round trip of about rtt.
+// NewNode returns a node that is well, with a round trip of about rtt, and has run for so long that it may vote.
 func NewNode(s sim.Seed, name string, rtt time.Duration) *Node {
 	n := &Node{Name: name, seed: s.For(name), rtt: rtt, late: make(map[int64]bool)}
 	n.init(name, n.broadcast)
 	return n
 }
 
-// carryOut executes a message, and replies. Caller holds n.mu.
+// carryOut executes a message from its start, and replies; or only begins it, and goes on later. Caller holds n.mu.
 func (n *Node) carryOut(m *message) {
 	if m.connect || m.join {
 		m.mark, m.err = n.join(&m.hello)
@@ -68,12 +68,12 @@ func (n *Node) carryOut(m *message) {
 	n.finish(m)
 }
 
-// finish executes the rest of a message, and replies. Caller holds n.mu.
+// finish executes the rest of a message, and replies, with the faults of Lose, Tear and RepeatLate. Caller holds n.mu.
 func (n *Node) finish(m *message) {
 	n.execute(m)
 	defer n.reply(m)
-	// No client sends an acquire by plain commands again. It is carried out late only after a hang, with its release behind
-	// it. So it is not repeated here.
+	// No client sends an acquire by plain commands again. It is carried out late only after a hang, with its release
+	// behind it: so it is not repeated here.
 	if n.repeatLate > 0 && !m.has((*Call).plain) {
 		n.repeatLate--
 		again := &message{calls: slices.Clone(m.calls), id: m.id, from: m.from}
@@ -98,8 +98,8 @@ func (n *Node) finish(m *message) {
 	m.lost(whole)
 }
 
-// lost drops the answers to some calls: all from this one on. Without a whole reply the trailer is lost, too, and with
-// it the answers of all calls without a script, and the marker that was read after an extension.
+// lost drops the answers to the calls from index from on. Without a whole reply the trailer is lost, too, and with it
+// the answers to all calls without a script, and the marker that was read after an extension.
 func (m *message) lost(from int) {
 	for i := range m.calls {
 		c := &m.calls[i]
@@ -160,7 +160,7 @@ func (n *Node) release() {
 	}
 }
 
-// arrive is called when a message has reached the node. Caller holds n.mu.
+// arrive takes a message that has reached the node, and holds it back during a hang or a cut. Caller holds n.mu.
 func (n *Node) arrive(m *message) {
 	if !n.down && (n.hung || n.cut[requests]) {
 		n.parked = append(n.parked, m)
@@ -186,7 +186,7 @@ func (n *Node) receive(m *message) {
 	}
 }
 
-// take carries out the message that is next over its connection. Caller holds n.mu.
+// take carries out the next message of a connection, or ends it if node or connection is down. Caller holds n.mu.
 func (n *Node) take(m *message) {
 	switch {
 	case m.subscription != nil && n.down:
@@ -211,6 +211,7 @@ func (n *Node) take(m *message) {
 	}
 }
 
+// reply lets the reply to a message leave, or holds it back while replies are cut off. Caller holds n.mu.
 func (n *Node) reply(m *message) {
 	if n.cut[replies] {
 		n.unanswered = append(n.unanswered, m)
@@ -237,8 +238,8 @@ func (n *Node) later(h *Host, d time.Duration, f func()) (at time.Time) {
 	return at
 }
 
-// latency is how long a message takes, and its reply: about half of the node's round trip each, and sometimes much
-// more. Caller holds n.mu.
+// latency returns how long the message with this id takes, and its reply: about half of the node's round trip each, and
+// sometimes much more. Caller holds n.mu.
 func (n *Node) latency(id sim.Seed) (there, back time.Duration) {
 	leg := func(id sim.Seed) time.Duration {
 		d := n.rtt/4 + id.Below(n.rtt/2) + n.slow
@@ -250,7 +251,7 @@ func (n *Node) latency(id sim.Seed) (there, back time.Duration) {
 	return leg(id.Of(requests)), leg(id.Of(replies))
 }
 
-// set changes the node by f, under its mutex.
+// set calls f, which changes the node, under n.mu, and then lets go what nothing holds back any more.
 func (n *Node) set(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -277,7 +278,7 @@ func (n *Node) Tokens() iter.Seq2[string, string] {
 	}
 }
 
-// Kept is the description of the set (members, settings) that the node keeps.
+// Kept returns the description of the set (members, settings) that the node keeps.
 func (n *Node) Kept() wire.Kept {
 	n.mu.Lock()
 	defer n.mu.Unlock()

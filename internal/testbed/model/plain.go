@@ -36,7 +36,7 @@ func (c *Call) plain() bool { return c.Op == wire.Plain }
 // scriptless reports whether the node carries out a call's commands one by one.
 func (c *Call) scriptless() bool { return c.plain() || c.Native }
 
-// prepare makes a message be carried out from the start, with room for the answers to calls without a script.
+// prepare makes the node carry out a message from its start, and makes room for the answers to calls without a script.
 func (m *message) prepare() {
 	m.next, m.trailer = cursor{}, nil
 	for i := range m.calls {
@@ -67,9 +67,8 @@ func (m *message) has(such func(*Call) bool) bool {
 	return false
 }
 
-// pause sometimes carries out the first commands of a message with calls without a script, and returns how long the
-// node takes until the next one. 0: the node carries out all at once. If the node hangs meanwhile, it takes as long as
-// that. Caller holds n.mu.
+// pause sometimes carries out the first commands of a message that has calls without a script, and returns how long the
+// node then pauses (more if it hangs). 0: nothing was carried out, and all is to be at once. Caller holds n.mu.
 func (n *Node) pause(m *message) time.Duration {
 	if m.trailer == nil && !m.has((*Call).scriptless) || !m.id.For("between").OneIn(8) {
 		return 0
@@ -121,7 +120,7 @@ func (n *Node) step(m *message) {
 	}
 }
 
-// haunt marks a key that is a ghost; see Node.Ghost.
+// haunt marks the key that a call has just set as a ghost (Node.Ghost) if it came too late for its client.
 func (n *store) haunt(m *message, c *Call) {
 	if e := n.keys[c.Keys[0]]; c.Plain.Set && m.abandoned && (time.Since(m.sent) >= c.TTL || n.released[c.Token]) {
 		e.ghost = true
@@ -129,7 +128,8 @@ func (n *store) haunt(m *message, c *Call) {
 	}
 }
 
-// acquirePlain carries out command number part of an acquire by plain commands.
+// acquirePlain carries out command number part, from 0, of an acquire by plain commands, and stores the reply in
+// c.Plain. An error is what the node sends instead.
 func (n *store) acquirePlain(c *Call, part int) error {
 	if n.refuses != nil {
 		return n.refuses
@@ -164,7 +164,8 @@ func (n *store) acquirePlain(c *Call, part int) error {
 	return nil
 }
 
-// doNative carries out command number part of an extension or a release without a script.
+// doNative carries out command number part, from 0, of an extension or a release without a script, and stores the reply
+// in c.Said. An error is what the node sends instead.
 func (n *store) doNative(c *Call, part int) error {
 	if n.refuses != nil {
 		return n.refuses
@@ -197,7 +198,7 @@ func (n *store) doNative(c *Call, part int) error {
 	return nil
 }
 
-// trail carries out one command of the trailer.
+// trail carries out the next command of a message's trailer, and stores the reply there, or returns the error.
 func (n *store) trail(m *message) error {
 	if n.refuses != nil {
 		return n.refuses

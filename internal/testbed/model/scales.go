@@ -2,8 +2,8 @@ package model
 
 import "github.com/quorumlock/redlock/internal/script"
 
-// weigh takes the function that returns the number of requests in each lane (queue to a node) of the process's Locker.
-// If the process makes several Lockers, one after the other, the last one counts.
+// weigh stores a function for Lanes: it returns the number of requests in each lane (queue to a node) of the process's
+// Locker. If the process makes several Lockers, one after the other, the last one counts.
 func (h *Host) weigh(lanes func() []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -21,8 +21,8 @@ func (h *Host) Lanes() []int {
 	return lanes()
 }
 
-// Size is the number of keys that a Redis in the place of this node would have, and about how many bytes they would
-// take. It includes keys that stay when all locks are gone.
+// Size returns the number of keys that a Redis in the place of this node would have, and about how many bytes they
+// would take. It includes keys that stay when all locks are gone.
 func (n *Node) Size() (keys, bytes int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// do carries out a call as its script would: see internal/script.
+// do carries out a call as its script of internal/script does, and returns what the node sends: a reply or an error.
 func (n *store) do(c *Call) (any, error) {
 	if n.refuses != nil {
 		return nil, n.refuses
@@ -47,7 +47,7 @@ func (n *store) do(c *Call) (any, error) {
 	return n.giveBack(c)
 }
 
-// setNX is SET NX PX.
+// setNX carries out SET NX PX: the reply is "OK", or the error redis.Nil if the key is there.
 func (n *store) setNX(c *Call) (any, error) {
 	_, there := n.lookup(c.Keys[0])
 	switch {
@@ -62,7 +62,7 @@ func (n *store) setNX(c *Call) (any, error) {
 	return "OK", nil
 }
 
-// writable is the error of a script that has something to write; nil: it may.
+// writable returns the error of a script that has something to write, since the node is full or read-only; nil: it may.
 func (n *store) writable() error {
 	switch {
 	case n.full:
@@ -83,6 +83,7 @@ type holding struct {
 
 func (h holding) list() []any { return []any{h.rest.Milliseconds(), h.who} }
 
+// holder looks for a token that conflicts with this token's holding the key in a mode. An error: the key is no lock.
 func (n *store) holder(key string, mode wire.Mode, token string) (holding, error) {
 	e, there := n.lookup(key)
 	switch {
@@ -111,7 +112,7 @@ func (n *store) holder(key string, mode wire.Mode, token string) (holding, error
 	return holding{}, nil
 }
 
-// hold makes a token a holder of a key from now on.
+// hold makes a token a holder of a key, in a mode, from now on for ttl. The caller has made sure that none conflicts.
 func (n *store) hold(key string, mode wire.Mode, token string, ttl time.Duration) {
 	until := n.now() + ttl
 	if !wire.IsSet(mode) {
@@ -132,7 +133,7 @@ func (n *store) hold(key string, mode wire.Mode, token string, ttl time.Duration
 	n.keys[key] = e
 }
 
-// drop removes a token that holds a key.
+// drop removes a token from a key that it holds, and the key if no other token is left.
 func (n *store) drop(key, token string) {
 	e := n.keys[key]
 	if delete(e.set, token); len(e.set) == 0 {
@@ -140,7 +141,7 @@ func (n *store) drop(key, token string) {
 	}
 }
 
-// counter is the bucket that has the fence of a lock that holds a key in this mode.
+// counter returns the name of the counter, in counts, for the fence of a lock that holds a key in this mode.
 func counter(key string, mode wire.Mode) string {
 	if wire.IsIntention(mode) {
 		return below(key)
@@ -148,7 +149,7 @@ func counter(key string, mode wire.Mode) string {
 	return fence(key)
 }
 
-// fence is the bucket for locks on a key, and below the one for locks on something below it.
+// fence returns the name of the counter for locks on a key, and below of the one for locks on something below the key.
 func fence(key string) string { return script.Fences + " " + *script.Bucket(key) }
 func below(key string) string { return script.Belows + " " + *script.Bucket(key) }
 
@@ -210,7 +211,8 @@ func (n *store) acquire(c *Call) (any, error) {
 	return []any{number, now}, nil
 }
 
-// refused returns the reply to an acquire if another token holds a key, else nil; and how many keys this token holds.
+// refused returns the reply to an acquire if another token holds a key, and puts the call's waiter into the queues;
+// else reply is nil, and mine is how many of the keys this token holds already. now is the node's time in microseconds.
 func (n *store) refused(c *Call, now int64) (mine int, reply []any, _ error) {
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Modes[i], c.Token)
@@ -232,7 +234,8 @@ func (n *store) refused(c *Call, now int64) (mine int, reply []any, _ error) {
 	return mine, nil, nil
 }
 
-// numbers returns the fence of a grant, and the smallest counter of the lock's keys.
+// numbers returns the fence of a grant at now, the node's time in microseconds, and least, the smallest number in the
+// counters in which a grant stores it; 0: the node has lost one of them. It changes nothing.
 func (n *store) numbers(c *Call, now int64) (number, least int64) {
 	count, least, alone := int64(0), int64(math.MaxInt64), false
 	for i, key := range c.Keys {
@@ -250,12 +253,12 @@ func (n *store) numbers(c *Call, now int64) (number, least int64) {
 	return number, least
 }
 
-// count raises a counter to a number, if that is larger.
+// count raises the counter of this name to a number, if that is larger.
 func (n *store) count(name string, number int64) {
 	n.counts[name] = max(n.counts[name], number)
 }
 
-// another is a free slot, from 1; 0: none is free.
+// another returns a free slot of the semaphore with this key and number of slots, from 1; 0: none is free.
 func (n *store) another(key string, slots int) int64 {
 	for i := range slots {
 		e, there := n.lookup(key + script.SlotInfix + fmt.Sprint(i+1))
@@ -340,7 +343,8 @@ func (n *store) extend(c *Call) (any, error) {
 	return n.micros(), nil
 }
 
-// giveBack does what release.lua and yield.lua do.
+// giveBack deletes the keys that the call's token holds, puts the waiter of a yield back into the queue, and calls the
+// waiters that are next. The reply is that of release.lua and yield.lua.
 func (n *store) giveBack(c *Call) (any, error) {
 	var dropped []int
 	var other holding

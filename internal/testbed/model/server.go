@@ -17,8 +17,7 @@ type server struct {
 	calls   []Call // the batch that Send sends next
 }
 
-// Parts are the parts of a Locker in this process, whose nodes at returns by their addresses. If at is nil, the nodes
-// are no models: the Locker connects to servers.
+// Parts returns what replaces parts of a Locker in this process: at returns the node at an address; nil: real servers.
 func (h *Host) Parts(at func(addr string) *Node) replace.Parts {
 	p := replace.Parts{Host: h, Weigh: h.weigh}
 	if at != nil {
@@ -30,6 +29,7 @@ func (h *Host) Parts(at func(addr string) *Node) replace.Parts {
 	return p
 }
 
+// Named returns the node of this name; nil: there is none.
 func Named(nodes []*Node, name string) *Node {
 	for _, n := range nodes {
 		if n.Name == name {
@@ -56,7 +56,7 @@ type client struct {
 
 func (c client) Options() *redis.Options { return &redis.Options{Addr: c.addr} }
 
-// answers is what a client finds that only looks whether a server process answers.
+// answers returns the run_id of the node's process; an error: none would answer a client now.
 func (n *Node) answers() (runID string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -106,7 +106,8 @@ func (s *server) Send() error {
 	return nil
 }
 
-// Receive waits for the reply to the oldest message, which the node has owed for ago, and gives the requests theirs.
+// Receive waits for the reply to the oldest message, which the node has owed for ago, and gives each request of its
+// batch the answer. An error means that the link is broken, and the unanswered requests have none.
 func (s *server) Receive(batch []*lane.Request, ago time.Duration) (unanswered []*lane.Request, err error) {
 	calls, err := s.Link.Receive(ago)
 	if calls == nil {
@@ -131,7 +132,7 @@ func (s *server) Receive(batch []*lane.Request, ago time.Duration) (unanswered [
 	return unanswered, err
 }
 
-// call makes the Call of a request.
+// call returns the Call by which a request's step is carried out.
 func (s *server) call(q *lane.Request, step wire.Op) Call {
 	c := q.Claim
 	call := Call{

@@ -19,7 +19,7 @@ type store struct {
 	name  string
 	start time.Time
 
-	// publish sends a message to the process of a waiter.
+	// publish sends a message to the process of a waiter. It is called under mu.
 	publish func(waiter, message string)
 
 	mu       sync.Mutex // protects what follows, and the fields of the Node; a message is decided under it
@@ -86,14 +86,14 @@ const (
 	full      = Error("OOM command not allowed when used memory > 'maxmemory'.")
 )
 
-// clock is the time by the node's clock since the store was made; now cuts it to milliseconds, as Redis does.
+// clock returns the time since the store was made, by the node's clock; now cuts it to milliseconds, as Redis does.
 func (n *store) clock() time.Duration {
 	t := time.Since(n.start)
 	return t + time.Duration(n.rate*float64(t)) + n.offset
 }
 func (n *store) now() time.Duration { return n.clock().Truncate(time.Millisecond) }
 
-// micros is the reply of TIME, in microseconds.
+// micros returns the node's time as TIME does, in microseconds since 1970.
 func (n *store) micros() int64 { return n.start.Add(n.clock()).UnixMicro() }
 
 // lookup returns the entry of a key that has not expired. Redis drops a key when the clock is past its time.
@@ -106,7 +106,8 @@ func (n *store) lookup(key string) (e entry, ok bool) {
 	return e, ok
 }
 
-// join does what join.lua does when a client joins the node, and loads that client's scripts.
+// join makes sure that the node has a marker of this run, and keeps the client's description of the set if it may
+// (join.lua), and loads the client's scripts. An error: what the node sends instead.
 func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 	if n.refuses != nil {
 		return mark, n.refuses
@@ -143,7 +144,8 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 	return mark, nil
 }
 
-// marked is the node's marker after a client has joined; anew: a new one, since its description was deleted.
+// marked returns the marker that the node is to have when a client has joined: the one that it has if that is of this
+// run and not of the future, or a new one. anew: a new one in any case, since the node's description was deleted.
 func (n *store) marked(hello *wire.Hello, anew bool) string {
 	const slack = wire.MarkerSlack
 	now := n.start.Add(n.now()).UnixMilli()
@@ -158,7 +160,7 @@ func (n *store) marked(hello *wire.Hello, anew bool) string {
 	return mark.String()
 }
 
-// tells is what the node keeps after a client has joined: the client's description, or what it kept before.
+// tells returns what the node is to keep when a client has joined: the client's description, or what it keeps now.
 func (n *store) tells(hello *wire.Hello) wire.Kept {
 	d := hello.Keep.Description
 	switch {
@@ -184,8 +186,8 @@ type choice struct {
 	comes                  string // the note of the description by which it is to become a member; see note
 }
 
-// note is the text that a node stores when it is to become a member by description d. It names the marker, which the
-// node would lose with its data.
+// note returns the text that the node stores when it is to become a member by the description with the text d. It names
+// the marker, which the node would lose with its data.
 func (n *store) note(d string) string {
 	mark, _ := wire.ParseMarker(n.marker)
 	return fmt.Sprintf("%s:%d %s", mark.RunID, mark.Born, d)
@@ -235,7 +237,7 @@ func (n *store) choose(c *Call) (any, error) {
 	return []any{n.kept.String(), now.promised, now.taken, now.value, n.marker, lost}, nil
 }
 
-// merge returns the tables of counters, or raises their numbers; see merge.lua.
+// merge returns the tables of counters for fences, or raises their numbers to c.Args, as merge.lua does.
 func (n *store) merge(c *Call) (any, error) {
 	if len(c.Args) == 0 {
 		var fences, belows []any
@@ -274,7 +276,7 @@ func (n *store) forget() {
 	n.marker, n.kept, n.choice = "", wire.Kept{}, choice{}
 }
 
-// list returns the keys of locks.
+// list returns the keys of locks on the node, in order, and drops those that have expired.
 func (n *store) list() []string {
 	for key := range n.keys {
 		n.lookup(key)

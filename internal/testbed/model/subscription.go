@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// broadcast sends a message to the subscribers of a waiter's process. Caller holds n.mu.
+// broadcast sends a message to the subscriptions of a waiter's process, unless Mute is on. Caller holds n.mu.
 func (n *Node) broadcast(waiter, message string) {
 	channel := script.WakeChannel + wire.ProcessOf(waiter)
 	for _, s := range n.subscriptions {
@@ -17,7 +17,7 @@ func (n *Node) broadcast(waiter, message string) {
 	}
 }
 
-// push sends a message to a subscriber. Caller holds n.mu.
+// push sends a message to one subscription: it arrives after half a round trip, behind earlier ones. Caller holds n.mu.
 func (n *Node) push(s *subscription, message string) {
 	s.pushed++
 	s.under = append(s.under, message)
@@ -34,7 +34,7 @@ func (n *Node) push(s *subscription, message string) {
 func (n *Node) Mute(on bool)       { n.set(func() { n.mute = on }) }
 func (n *Node) DropSubscriptions() { n.set(n.dropSubscriptions) }
 
-// dropSubscriptions ends all subscriptions. Caller holds n.mu.
+// dropSubscriptions breaks all subscriptions, as if their connections broke. Caller holds n.mu.
 func (n *Node) dropSubscriptions() {
 	for _, s := range n.subscriptions {
 		s.broken = true
