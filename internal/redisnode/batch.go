@@ -90,7 +90,7 @@ func (s *Server) Receive(batch []*lane.Request, ago time.Duration) (unanswered [
 	return unanswered, err
 }
 
-// replies reads the replies to a batch, and gives each request its own: it is the part of Receive that knows no time.
+// replies reads the replies to a batch, and gives each request its own. It sets no deadline, and closes nothing.
 func (s *Server) replies(batch []*lane.Request) (unanswered []*lane.Request, err error) {
 	scripts := s.scripts.Load() // as at Encode: the node is joined again only when no reply is owed
 	trailer := noTrailer

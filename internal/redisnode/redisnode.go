@@ -62,9 +62,9 @@ type Server struct {
 	last   time.Time    // when a batch was last received
 }
 
-// New returns a Server that is not connected. A caller waits for a reply for round; after patience without one the
-// connection is given up. Joining the node fails with the error of admit, if any. Retire calls retire. session has what
-// to tell the node, and gets what the node says of itself.
+// New returns a Server for the caller's options, not connected yet. A caller waits for a reply for round; after
+// patience without one the connection is given up. Joining the node fails with the error of admit, if any. Retire calls
+// retire. session has what to tell the node, and gets what the node says of itself.
 func New(options *redis.Options, round, patience time.Duration, admit func(facts.Facts) error, retire func(), session lane.Session) *Server {
 	s := &Server{round: round, admit: admit, retire: retire, greet: options.OnConnect, session: session}
 	s.credentials.given, s.lifetime = options, options.ConnMaxLifetime

@@ -52,7 +52,7 @@ const (
 	broken              // it has ended, or something has arrived that nothing had asked for
 )
 
-// stands reports whether a connection can be used that has been unused for this time; false: it is to be replaced.
+// stands reports whether conn, unused for so long, still works, if need be by a PING; false: it is to be replaced.
 func (s *Server) stands(conn *net.Conn, unused time.Duration) bool {
 	if unused <= looksAfter {
 		return true

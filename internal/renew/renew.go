@@ -164,7 +164,7 @@ func (s *Scheduler) Len() (items int, looks bool) {
 	return len(s.live) + len(s.due) + len(s.underWay), !s.looked.IsZero()
 }
 
-// move puts an entry into another heap (nil: into none), to be the first there when at has come. Caller holds s.mu.
+// move puts an entry into another heap (nil: into none), with at as its time there. Caller holds s.mu.
 func (s *Scheduler) move(e *Entry, to *schedule, at time.Time) {
 	if e.in != nil {
 		e.in.remove(e)

@@ -24,7 +24,7 @@ type Error string
 
 func (e Error) Error() string { return string(e) }
 
-// RedisError makes it one for go-redis (redis.HasErrorPrefix).
+// RedisError marks it as an error of the server, for go-redis (redis.HasErrorPrefix). It does nothing.
 func (Error) RedisError() {}
 
 // A Reader reads replies. An Error was sent by the server in the place of a reply. After any other error, the caller
@@ -134,7 +134,8 @@ type token struct {
 	text   []byte // of a '+', '-' or '$'; valid until the next read
 }
 
-// token reads the next token. room is how many bytes the reply may still take: token subtracts what it reads.
+// token reads the next token: a line, and the string that it announces. room is how many bytes the reply may still
+// take: token subtracts what it reads.
 func (r *Reader) token(room *int) (t token, err error) {
 	line, err := r.line()
 	if err != nil {

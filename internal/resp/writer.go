@@ -18,7 +18,7 @@ const headroom = len("*2147483647\r\n")
 // Reset drops all commands.
 func (w *Writer) Reset() { w.buf = w.buf[:0] }
 
-// Bytes returns the encoded commands, to be sent. It is valid until the next call.
+// Bytes returns the encoded commands, to be sent. They are valid until another method is called.
 func (w *Writer) Bytes() []byte { return w.buf }
 
 // Begin begins a command with its name. Like all methods that add an argument, it returns w.

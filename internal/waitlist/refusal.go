@@ -152,7 +152,7 @@ func (r *Refusal) FreeIn() time.Duration {
 	return held[need-1]
 }
 
-// votesIn returns after how long quarantines may leave a quorum: no attempt before can succeed. Zero: now.
+// votesIn returns after how long enough quarantines are over for a quorum: no attempt before can succeed. Zero: now.
 func (r *Refusal) votesIn() time.Duration {
 	var rest []time.Duration
 	for _, n := range r.Nodes {

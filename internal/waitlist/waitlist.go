@@ -126,7 +126,8 @@ func (l *List) Replace(w *Waiter, want *Want) *Waiter {
 	return next
 }
 
-// enter makes a waiter, and puts it into its local queue before those of a larger order. Caller holds l.mu.
+// enter makes a waiter, and puts it into its local queue by order, its number among the calls of this process, but
+// behind the active one. Caller holds l.mu.
 func (l *List) enter(want *Want, order int) *Waiter {
 	if l.count++; l.count == 1 {
 		l.process = l.cfg.Host.Token()

@@ -56,7 +56,8 @@ func Believed(witnesses []Witness, known *Description) (best *Description) {
 	return best
 }
 
-// believed reports whether enough witnesses keep d, or vouch for it, for a client that goes by known (nil: by none).
+// believed reports whether enough witnesses keep d, or vouch for it, by the rules at Believed, which says what known
+// is.
 func believed(witnesses []Witness, d, known *Description) bool {
 	keep, none, given := 0, 0, 0
 	for _, w := range witnesses {

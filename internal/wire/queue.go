@@ -70,7 +70,7 @@ func before(ticket int64, waiter string, than *QueueEntry) bool {
 // does, for nodes in memory and for readers of a queue. In all methods, now is the node's time in microseconds.
 type Queue []QueueEntry
 
-// Alive iterates over copies of the entries of living waiters, in their order, with the rest of each lease in
+// Alive iterates over copies of the entries of waiters that live at now, in their order, with the rest of each lease in
 // milliseconds. It removes the entries of dead ones from the queue as it comes across them.
 func (q *Queue) Alive(now int64) iter.Seq2[*QueueEntry, int64] {
 	return func(yield func(*QueueEntry, int64) bool) {
@@ -139,7 +139,8 @@ func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 }
 
 // Follows returns the waiter that is number QueueWindow now, since one before it has got the key in this mode and left
-// the queue: the caller calls it. nil: there is none, or the two cannot share the key. It points into the queue.
+// the queue: the caller is to make it try again. nil: there is none, or the two cannot share the key. It points into
+// the queue.
 func (q *Queue) Follows(now int64, mode Mode) *QueueEntry {
 	if len(*q) < QueueWindow {
 		return nil
@@ -151,7 +152,7 @@ func (q *Queue) Follows(now int64, mode Mode) *QueueEntry {
 	return e
 }
 
-// Enter puts a waiter into the queue, in the place of its earlier entry if there is one.
+// Enter puts a waiter into the queue. It removes the earlier entry of the same name and ticket, if there is one.
 func (q *Queue) Enter(e QueueEntry) {
 	q.Leave(e.Waiter, e.Ticket)
 	i, _ := slices.BinarySearchFunc(*q, e, func(a, b QueueEntry) int {

@@ -182,7 +182,7 @@ func IsReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// Classify returns the Status of err, an error of the connection, or one that the server sent; it is not nil.
+// Classify returns the Status of err (not nil), an error of the connection, or one that the server sent.
 func Classify(err error) Status {
 	var said sent
 	var timeout net.Error

@@ -129,7 +129,7 @@ func (n *Node) Restore(text string) {
 // Forget drops the description of the set and the marker, as redlock members forget does.
 func (n *Node) Forget() { n.Remake("") }
 
-// Remake replaces the description and drops the marker, as redlock members restore does.
+// Remake replaces the description, drops the marker and breaks connections, as redlock members restore does.
 func (n *Node) Remake(text string) {
 	n.set(func() { n.marker, n.kept, n.choice, n.epoch = "", wire.ParseKept(text), choice{}, n.epoch+1 })
 }

@@ -38,7 +38,7 @@ type message struct {
 	done     chan struct{} // closed at that time
 }
 
-// end ends the message, once: nil: its reply leaves now; else why there is none. Caller holds the node's mutex.
+// end ends the message, once, with why there is no reply; nil: its reply leaves now. Caller holds the node's mutex.
 func (m *message) end(err error) {
 	m.err, m.answered = err, time.Now()
 	close(m.done)

@@ -40,7 +40,8 @@ type Node struct {
 	lateScripts bool           // see Churn
 }
 
-// NewNode returns a node that is well, with a round trip of about rtt, and has run for so long that it may vote.
+// NewNode returns a node that is well, with a round trip of about rtt, and has run for so long that it may vote. s and
+// name decide all that happens by chance.
 func NewNode(s sim.Seed, name string, rtt time.Duration) *Node {
 	n := &Node{Name: name, seed: s.For(name), rtt: rtt, late: make(map[int64]bool)}
 	n.init(name, n.broadcast)
@@ -68,7 +69,7 @@ func (n *Node) carryOut(m *message) {
 	n.finish(m)
 }
 
-// finish executes the rest of a message, and replies, with the faults of Lose, Tear and RepeatLate. Caller holds n.mu.
+// finish executes the rest of a message, and replies, unless Lose or Tear loses the reply. Caller holds n.mu.
 func (n *Node) finish(m *message) {
 	n.execute(m)
 	defer n.reply(m)
@@ -98,8 +99,8 @@ func (n *Node) finish(m *message) {
 	m.lost(whole)
 }
 
-// lost drops the answers to the calls from index from on. Without a whole reply the trailer is lost, too, and with it
-// the answers to all calls without a script, and the marker that was read after an extension.
+// lost drops the answers to the calls from index from on. Without a whole reply the trailer (the replies at its end) is
+// lost, too, and with it the answers to all calls without a script, and the marker that was read after an extension.
 func (m *message) lost(from int) {
 	for i := range m.calls {
 		c := &m.calls[i]

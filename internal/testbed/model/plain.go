@@ -120,7 +120,7 @@ func (n *Node) step(m *message) {
 	}
 }
 
-// haunt marks the key that a call has just set as a ghost (Node.Ghost) if it came too late for its client.
+// haunt marks the key that c has set as a ghost (Node.Ghost) if m's client has given up and it is a TTL old.
 func (n *store) haunt(m *message, c *Call) {
 	if e := n.keys[c.Keys[0]]; c.Plain.Set && m.abandoned && (time.Since(m.sent) >= c.TTL || n.released[c.Token]) {
 		e.ghost = true

@@ -253,7 +253,7 @@ func (n *store) numbers(c *Call, now int64) (number, least int64) {
 	return number, least
 }
 
-// count raises the counter of this name to a number, if that is larger.
+// count raises a counter to a number, if that is larger. counter and below return its name.
 func (n *store) count(name string, number int64) {
 	n.counts[name] = max(n.counts[name], number)
 }

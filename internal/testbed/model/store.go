@@ -160,7 +160,7 @@ func (n *store) marked(hello *wire.Hello, anew bool) string {
 	return mark.String()
 }
 
-// tells returns what the node is to keep when a client has joined: the client's description, or what it keeps now.
+// tells returns what the node is to keep when a client has joined: the client's description if it may, or what it has.
 func (n *store) tells(hello *wire.Hello) wire.Kept {
 	d := hello.Keep.Description
 	switch {
