@@ -1,8 +1,10 @@
 package model
 
 import (
+	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -10,6 +12,9 @@ import (
 func (n *Node) Kill() {
 	n.set(func() { n.down, n.hung, n.epoch = true, false, n.epoch+1; n.dropSubscriptions() })
 }
+
+// Return undoes Kill: the process has run all the time, and could not be reached.
+func (n *Node) Return() { n.set(func() { n.down = false }) }
 
 // Restart starts it again, with what it had or without.
 func (n *Node) Restart(keepData bool) {
@@ -50,8 +55,10 @@ func (n *Node) Delay(roundTrip, jitter time.Duration) {
 // (wire.NativeAnswer). It is called before the node is used.
 func (n *Node) Native() { n.native = true }
 
-// Refuse has the node say this to everything; nil: no more.
-func (n *Node) Refuse(err error) { n.set(func() { n.refuses = err }) }
+// Refuse has the node say this to everything, or to what is about these keys; nil: no more.
+func (n *Node) Refuse(err error, keys ...string) {
+	n.set(func() { n.refuses, n.about = err, keys })
+}
 
 // ReadOnly has it refuse to write.
 func (n *Node) ReadOnly(on bool) { n.set(func() { n.readOnly = on }) }
@@ -107,6 +114,38 @@ func (n *Node) Take(key string) {
 			delete(n.keys, key)
 		}
 	})
+}
+
+// SetNX has another program set a key, if the node runs and there is none. It returns whether that is so.
+func (n *Node) SetNX(key, token string, ttl time.Duration) (done bool) {
+	n.set(func() {
+		if _, there := n.lookup(key); !there && !n.down {
+			n.keys[key], done = entry{token: token, expires: n.now() + ttl}, true
+		}
+	})
+	return done
+}
+
+// Delete has another program delete keys; without any, all locks, queues and notes of broken tokens.
+func (n *Node) Delete(keys ...string) {
+	n.set(func() {
+		if len(keys) == 0 {
+			clear(n.keys)
+			clear(n.queues)
+		}
+		for _, key := range keys {
+			if of, is := strings.CutSuffix(key, script.QueueSuffix); is {
+				delete(n.queues, of)
+			}
+			delete(n.keys, key)
+		}
+	})
+}
+
+// Before has f called with each message before the node executes it, and with what sent it. The node executes it when the
+// channel that f returns is closed, and at once if that is nil. f must not use the node, whose mutex is held.
+func (n *Node) Before(f func(from *Host, calls []Call) <-chan struct{}) {
+	n.set(func() { n.before = f })
 }
 
 // Step sets the node's clock forward, or back.

@@ -22,6 +22,7 @@ type message struct {
 	calls        []Call
 	next         cursor // the next command to carry out
 	begun        bool   // some have been
+	admitted     bool   // see Node.Before
 	sent         time.Time
 	abandoned    bool          // the client has given up the connection
 	trailer      *wire.Trailer // if there is an acquire of plain commands, or an extension without a script
@@ -46,6 +47,7 @@ func (m *message) end(err error) {
 
 // A stream is what arrives over a connection: the node carries out one message after another. Its node's mutex guards it.
 type stream struct {
+	coming  []*message // which are on their way, in order
 	under   *message   // has been begun
 	waiting []*message // which have arrived since
 }

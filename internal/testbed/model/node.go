@@ -34,6 +34,7 @@ type Node struct {
 	repeatAfter time.Duration
 	parked      []*message // not arrived, or not read
 	unanswered  []*message // carried out, the reply is held back
+	before      func(from *Host, calls []Call) <-chan struct{}
 
 	native      bool           // it has commands that compare the token themselves
 	late        map[int64]bool // when something comes later; see later
@@ -41,11 +42,23 @@ type Node struct {
 }
 
 // NewNode is a node that is well, with a round trip of about rtt, and has been there
-// for long.
+// for long. Without an rtt it is exact: a message takes what Delay and [Host.Far] say, each way, and not a nanosecond
+// more, a node executes its commands at one instant, and goroutines go on when they can. Then a test knows to the
+// nanosecond what comes when, and no two runs are the same.
 func NewNode(s sim.Seed, name string, rtt time.Duration) *Node {
 	n := &Node{Name: name, seed: s.For(name), rtt: rtt, late: make(map[int64]bool)}
 	n.init(name, n.broadcast)
 	return n
+}
+
+func (n *Node) exact() bool { return n.rtt == 0 }
+
+// gap is between two events that come one after the other.
+func (n *Node) gap() time.Duration {
+	if n.exact() {
+		return 0
+	}
+	return 1
 }
 
 // carryOut executes a message, and replies. Under the mutex.
@@ -53,6 +66,9 @@ func (n *Node) carryOut(m *message) {
 	if m.connect || m.join {
 		m.mark, m.err = n.join(&m.hello)
 		n.reply(m)
+		return
+	}
+	if n.waits(m) {
 		return
 	}
 	m.prepare()
@@ -193,7 +209,7 @@ func (n *Node) take(m *message) {
 	case m.subscription != nil && n.down:
 		m.end(errRefused)
 	case m.subscription != nil:
-		if m.err = n.refuses; m.err == nil {
+		if m.err = n.refusal(nil); m.err == nil {
 			n.subscriptions = append(n.subscriptions, m.subscription)
 		}
 		n.reply(m)
@@ -220,10 +236,42 @@ func (n *Node) reply(m *message) {
 	m.end(m.err)
 }
 
+// waits calls the function of Before. If the message is to wait, it comes back later, and those that arrive over its
+// connection meanwhile wait, too. Under the mutex.
+func (n *Node) waits(m *message) bool {
+	if n.before == nil || m.admitted {
+		return false
+	}
+	m.admitted = true
+	until := n.before(m.from, m.calls)
+	if until == nil {
+		return false
+	}
+	m.stream.under = m
+	go func() {
+		<-until
+		n.set(func() { n.arrive(m) })
+	}()
+	return true
+}
+
 // later has something come to pass after d or a little more, at an instant that nothing else
-// has: something between a node and a process, which is none of its actors. Under the mutex.
+// has: something between a node and a process, which is none of its actors. At an exact node it comes to pass after d,
+// and at once if that is nothing. Under the mutex.
 func (n *Node) later(h *Host, d time.Duration, f func()) (at time.Time) {
 	at = time.Now().Add(d)
+	switch {
+	case n.exact() && d <= 0:
+		f()
+		return at
+	case n.exact():
+		time.AfterFunc(d, func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			f()
+		})
+		return at
+	}
 	at = at.Add((h.place + Arrivals - time.Duration(at.UnixNano())) & (Slot - 1))
 	for n.late[at.UnixNano()] {
 		at = at.Add(Slot)
@@ -246,7 +294,7 @@ func (n *Node) latency(id sim.Seed) (there, back time.Duration) {
 		if id.For("late").OneIn(32) {
 			d += id.For("later").Below(8 * n.rtt)
 		}
-		return d + id.For("jitter").Below(n.jitter) + 1
+		return d + id.For("jitter").Below(n.jitter) + n.gap()
 	}
 	return leg(id.Of(requests)), leg(id.Of(replies))
 }
@@ -275,6 +323,35 @@ func (n *Node) Tokens() iter.Seq2[string, string] {
 			}
 		}
 	}
+}
+
+// Waiters is who waits at the node, in the order of the keys and of the tickets.
+func (n *Node) Waiters() iter.Seq2[string, wire.QueueEntry] {
+	return func(yield func(string, wire.QueueEntry) bool) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, key := range slices.Sorted(maps.Keys(n.queues)) {
+			for e := range n.queue(key).Alive(n.micros()) {
+				if !yield(key, *e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Subscriptions is how many clients listen to the node.
+func (n *Node) Subscriptions() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.subscriptions)
+}
+
+// Marker is the node's marker.
+func (n *Node) Marker() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.marker
 }
 
 // Kept is what the node keeps of its set.

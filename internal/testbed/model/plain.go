@@ -75,7 +75,7 @@ func (m *message) has(such func(*Call) bool) bool {
 // long the node takes until the next one; 0: as a rule it carries out all at once. If the node hangs
 // meanwhile, it takes as long as that. Under the mutex.
 func (n *Node) pause(m *message) time.Duration {
-	if m.trailer == nil && !m.has((*Call).scriptless) || !m.id.For("between").OneIn(8) {
+	if n.exact() || m.trailer == nil && !m.has((*Call).scriptless) || !m.id.For("between").OneIn(8) {
 		return 0
 	}
 	commands := 0
@@ -132,8 +132,8 @@ func (n *store) haunt(m *message, c *Call) {
 
 // acquirePlain is one command of an acquire.
 func (n *store) acquirePlain(c *Call, part int) error {
-	if n.refuses != nil {
-		return n.refuses
+	if err := n.refusal(c.Keys); err != nil {
+		return err
 	}
 	key := c.Keys[0]
 	switch part {
@@ -167,8 +167,8 @@ func (n *store) acquirePlain(c *Call, part int) error {
 
 // doNative is one command of an extension or a release without a script.
 func (n *store) doNative(c *Call, part int) error {
-	if n.refuses != nil {
-		return n.refuses
+	if err := n.refusal(c.Keys); err != nil {
+		return err
 	}
 	key := c.Keys[0]
 	if part == 1 {
@@ -200,8 +200,8 @@ func (n *store) doNative(c *Call, part int) error {
 
 // trail is one command of the trailer.
 func (n *store) trail(m *message) error {
-	if n.refuses != nil {
-		return n.refuses
+	if err := n.refusal(nil); err != nil {
+		return err
 	}
 	switch m.next.part {
 	case 0:

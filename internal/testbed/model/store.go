@@ -35,7 +35,8 @@ type store struct {
 	offset  time.Duration   // of its clock
 	rate    float64         // and how much faster than true time it runs
 
-	refuses  error // what it says to everything
+	refuses  error    // what it says to everything
+	about    []string // or to what is about these keys
 	readOnly bool
 	full     bool
 	mute     bool // no subscriber gets a message
@@ -109,10 +110,18 @@ func (n *store) lookup(key string) (e entry, ok bool) {
 	return e, ok
 }
 
+// refusal is what the node says to everything, or to a call about these keys.
+func (n *store) refusal(keys []string) error {
+	if len(n.about) > 0 && !slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(n.about, key) }) {
+		return nil
+	}
+	return n.refuses
+}
+
 // join is what joining a node comes to.
 func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
-	if n.refuses != nil {
-		return mark, n.refuses
+	if err := n.refusal(nil); err != nil {
+		return mark, err
 	}
 	mark = wire.Mark{Now: n.micros()}
 	if hello.Marked {

@@ -67,7 +67,7 @@ func (n *store) leave(c *Call) (any, error) {
 // way any more; and who waits for a slot, which one is free.
 func (n *store) wake(key string, way wire.Mode, slot int) {
 	for _, e := range n.queue(key).Next(n.micros(), way) {
-		if h, err := n.holder(key, e.Mode, ""); err != nil || h.who != "" {
+		if h, err := n.holder(key, e.Mode, ""); err != nil || h.there {
 			continue
 		}
 		message := e.Waiter
