@@ -664,11 +664,10 @@ func voteTexts(t *testing.T, g *texts) {
 		{"a node's marker is of the future", func(now time.Time) string { return mark("r", now.Add(time.Hour), "0") }, func(now time.Time) string { return mark("r", now, "0") }},
 	} {
 		ms := newModels(3)
-		lk := ms.over(t, &Options{Hooks: g.hooks(slog.LevelInfo)}, func(c *modelConn) execs {
-			if c.name == "node0" {
-				return &marked{c, m.before, m.value}
+		lk := ms.over(t, &Options{Hooks: g.hooks(slog.LevelInfo)}, func(c *modelConn) {
+			if c.model == ms[0] {
+				c.Server = &marked{c.Server, c.session, m.before, m.value}
 			}
-			return c
 		})
 		g.log(m.when)
 		lk.Close()
@@ -677,7 +676,8 @@ func voteTexts(t *testing.T, g *texts) {
 
 // A marked is a connection to a node that shows these markers when it is joined.
 type marked struct {
-	*modelConn
+	lane.Server
+	session       lane.Session
 	before, value func(time.Time) string
 }
 
