@@ -20,6 +20,7 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
 	arena "github.com/quorumlock/redlock/internal/testbed/model"
+	"github.com/quorumlock/redlock/internal/testbed/modelset"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -245,22 +246,13 @@ func wantEnd(t *testing.T, ctx context.Context, at time.Time, cause error) {
 
 // A fleet is a number of model nodes, and the processes that use them.
 type fleet struct {
-	*testing.T
+	*modelset.Fleet
 	nodes []*arena.Node
-	hosts int
 }
 
 func newFleet(t *testing.T, n int) *fleet {
-	f := &fleet{T: t}
-	for i := range n {
-		f.nodes = append(f.nodes, arena.NewNode(sim.Seed(1), fmt.Sprint("node", i), 400*time.Microsecond)) // one connection: the others join later
-	}
-	return f
-}
-
-// node returns the node with this name, or nil if there is none.
-func (f *fleet) node(name string) *arena.Node {
-	return arena.Named(f.nodes, name)
+	f := modelset.New(t, n)
+	return &fleet{f, f.Nodes}
 }
 
 // aFleet opens a Locker over model nodes, in a process of its own.
@@ -285,10 +277,9 @@ func (f *fleet) open(opts Options) (*Locker, *arena.Host) {
 
 // over is another process, which is given these nodes.
 func (f *fleet) over(opts Options, nodes ...*arena.Node) (*Locker, *arena.Host, error) {
-	f.hosts++
-	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
+	h := f.Process()
 	opts.Clock, opts.Owner = h, "host:1"
-	replace.In(&opts, h.Parts(f.node))
+	replace.In(&opts, h.Parts(f.Node))
 	var given []string
 	for _, n := range nodes {
 		given = append(given, n.Name)
@@ -298,42 +289,6 @@ func (f *fleet) over(opts Options, nodes ...*arena.Node) (*Locker, *arena.Host, 
 		f.Cleanup(func() { lk.Close() })
 	}
 	return lk, h, err
-}
-
-// tell has a node keep a description, if it keeps none or an earlier one.
-func (f *fleet) tell(n *arena.Node, d *wire.Description) {
-	f.Helper()
-	f.tellAs(n, n.Name, d)
-}
-
-func (f *fleet) tellAs(n *arena.Node, self string, d *wire.Description) {
-	f.Helper()
-	hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli()}
-	mark, err := f.join(n, hello)
-	hello.Keep, hello.While = wire.Kept{Self: self, Description: wire.ParseDescription(d.Text())}, mark.Value
-	if err == nil {
-		mark, err = f.join(n, hello)
-	}
-	if err != nil || mark.Kept.Description == nil {
-		f.Fatal(mark, err)
-	}
-}
-
-// kept is what a node keeps of its set.
-func (f *fleet) kept(n *arena.Node) wire.Kept {
-	f.Helper()
-	mark, err := f.join(n, wire.Hello{Marked: true, Time: time.Now().UnixMilli()})
-	if err != nil {
-		f.Fatal(err)
-	}
-	return mark.Kept
-}
-
-func (f *fleet) join(n *arena.Node, hello wire.Hello) (wire.Mark, error) {
-	f.hosts++
-	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
-	mark, err := n.Dial(h, time.Second).Connect(f.Context(), hello)
-	return mark, err
 }
 
 // locker is a process that is given some nodes, and knows nothing of them yet.
@@ -362,32 +317,13 @@ func (f *fleet) change(lk *Locker, c Change) Members {
 	return m
 }
 
-// agrees checks that nodes keep the same description, each under its own name, and gives it.
-func (f *fleet) agrees(nodes ...*arena.Node) *wire.Description {
-	f.Helper()
-	var first *wire.Description
-	for _, n := range nodes {
-		told := f.kept(n)
-		if told.Description == nil {
-			f.Fatalf("%s keeps nothing", n.Name)
-		}
-		if first == nil {
-			first = told.Description
-		}
-		if told.Text() != first.Text() || told.Self != n.Name {
-			f.Errorf("%s is %s and keeps %s, and another one keeps %s", n.Name, told.Self, told.Text(), first.Text())
-		}
-	}
-	return first
-}
-
 // described gives a client of nodes that keep the first description, and one that can follow that.
 func (f *fleet) described() (lk *Locker, next wire.Description) {
 	f.Helper()
 	lk = f.locker(Options{}, f.nodes...)
 	f.locks(lk, true)
 	pass(time.Second)
-	next = *f.agrees(f.nodes...).Next()
+	next = *f.Agrees(f.nodes...).Next()
 	next.Since++
 	return lk, next
 }
@@ -397,7 +333,7 @@ func (f *fleet) changed() (lk *Locker, second wire.Description) {
 	f.Helper()
 	lk, second = f.described()
 	for _, n := range f.nodes {
-		f.tell(n, &second)
+		f.Tell(n, &second)
 	}
 	f.locks(lk, true)
 	pass(time.Second)
@@ -418,39 +354,6 @@ func (f *fleet) locks(lk *Locker, want bool) (err error) {
 	}
 	pass(100 * time.Millisecond)
 	return err
-}
-
-// choose has a node take part in a choice, as a client does that ends before the next step.
-func (f *fleet) choose(n *arena.Node, ballot string, value *wire.Description) wire.Chosen {
-	f.Helper()
-	f.hosts++
-	l := n.Dial(arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts)), time.Second)
-	if _, err := l.Connect(f.Context(), wire.Hello{}); err != nil {
-		f.Fatal(err)
-	}
-	calls := []arena.Call{{Op: wire.Choose, Args: []string{"1", ballot, "", ""}}}
-	if value != nil {
-		calls[0].Args[0], calls[0].Args[2] = fmt.Sprint(value.Epoch), value.Text()
-	}
-	if value != nil && value.Epoch > 1 {
-		calls[0].Args[3] = value.Set
-	}
-	if err := l.Exec(calls); err != nil || calls[0].Err != nil {
-		f.Fatal(err, calls[0].Err)
-	}
-	c, ok := wire.ParseChosen(calls[0].Value)
-	if !ok {
-		f.Fatal(calls[0].Value)
-	}
-	return c
-}
-
-// tokens is how many locks are on a node.
-func (f *fleet) tokens(n *arena.Node) (count int) {
-	for range n.Tokens() {
-		count++
-	}
-	return count
 }
 
 // A growing set is of nodes that may all be reached by their addresses.
