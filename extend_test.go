@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/testbed/reading"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -331,24 +332,24 @@ func TestFilledNodesDoNotCount(t *testing.T) {
 			ms, filling, rivals, never := newModels(3), make(chan struct{}), make(chan struct{}), make(chan struct{})
 			defer close(never)
 			away := false
-			lk := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) execs {
-				return &gated{c, func(q *lane.Request) chan struct{} {
+			lk := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
+				c.gate(func(q *arena.Call) chan struct{} {
 					switch {
-					case c.name == "node0" && q.Op == wire.Acquire && q.Ticket == lane.Ours:
+					case c.model == ms[0] && q.Op == wire.Acquire && q.Ticket == lane.Ours:
 						return filling
-					case c.name == "node1" && away:
+					case c.model == ms[1] && away:
 						return never
 					}
 					return nil
-				}}
+				})
 			})
-			rival := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) execs {
-				return &gated{c, func(q *lane.Request) chan struct{} {
-					if c.name == "node1" && q.Op == wire.Acquire {
+			rival := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
+				c.gate(func(q *arena.Call) chan struct{} {
+					if c.model == ms[1] && (q.Op == wire.Acquire || q.Op == wire.Plain) {
 						return rivals
 					}
 					return nil
-				}}
+				})
 			})
 			l := acquired(t, lk, "a", TTL(600*time.Millisecond))
 			synctest.Wait()
@@ -387,13 +388,18 @@ func TestFilledNodesDoNotCount(t *testing.T) {
 	t.Run("not when the reply of the filling was lost", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(3)
-			l := acquired(t, ms.locker(t, nil), "a")
+			lk := ms.over(t, nil, func(c *modelConn) {
+				c.gate(func(q *arena.Call) chan struct{} {
+					if c.model != ms[0] || q.Op != wire.Acquire {
+						return nil
+					}
+					lost := make(chan struct{})
+					go func() { c.model.Lose(1); close(lost) }()
+					return lost
+				})
+			})
+			l := acquired(t, lk, "a")
 			ms[0].forget()
-			ms[0].spy = func(q *lane.Request) {
-				if q.Op == wire.Acquire {
-					ms[0].deaf = 1
-				}
-			}
 			if err := l.Extend(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -702,7 +708,7 @@ func TestCloseEndsHeldLocks(t *testing.T) {
 		if left := ms.left(); len(left) != 15 {
 			t.Errorf("on the nodes: %v", left)
 		}
-		pass(10 * time.Second)
+		pass(10*time.Second + time.Millisecond) // a key is there in the millisecond of its end
 		if left := ms.left(); len(left) > 0 {
 			t.Errorf("left after the TTL: %v", left)
 		}
@@ -735,19 +741,4 @@ func TestRenewalIsNotPutOff(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// gated are the connections of one client whose requests wait for a channel to be closed; nil: they do not.
-type gated struct {
-	*modelConn
-	gate func(q *lane.Request) chan struct{}
-}
-
-func (c *gated) Exec(batch []*lane.Request) error {
-	for _, q := range batch {
-		if gate := c.gate(q); gate != nil {
-			<-gate
-		}
-	}
-	return c.modelConn.Exec(batch)
 }

@@ -256,12 +256,12 @@ func TestReleaseReturnsWhenAQuorumCouldGrantAgain(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(5)
 			l := acquired(t, ms.locker(t, nil), "a")
-			ms[0].set(func(m *model) { m.fails = errLoading })
+			ms[0].Refuse(errLoading)
 			if err := l.Extend(t.Context()); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()
-			ms[0].set(func(m *model) { m.fails = nil })
+			ms[0].Refuse(nil)
 			if err := l.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -288,7 +288,7 @@ func TestReleaseReturnsWhenAQuorumCouldGrantAgain(t *testing.T) {
 			synctest.Wait()
 			for _, m := range ms {
 				if n := len(m.seen); n != 2 {
-					t.Errorf("%s saw %q", m.name, m.seen)
+					t.Errorf("%s saw %q", m.Name, m.seen)
 				}
 			}
 		})

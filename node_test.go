@@ -43,7 +43,7 @@ func TestHungLaneIsBounded(t *testing.T) {
 		if took := time.Since(start); took > 0 {
 			t.Errorf("%d locks with two of five nodes hung waited %v for them", locks, took)
 		}
-		if now := leaks.Running() - int(under.Load()); now > goroutines {
+		if now := leaks.Running(); now > goroutines {
 			t.Errorf("%d goroutines, %d before", now, goroutines)
 		}
 		pass(lk.settings().NodeTimeout + time.Millisecond)
@@ -180,8 +180,8 @@ func TestReleaseIsKeptUntilTheNodeConfirmsIt(t *testing.T) {
 	}{
 		{"killed", (*model).kill, (*model).revive},
 		{"hung", (*model).hang, (*model).resume},
-		{"refusing", func(m *model) { m.set(func(m *model) { m.fails = errLoading }) }, func(m *model) { m.set(func(m *model) { m.fails = nil }) }},
-		{"reply lost", func(m *model) { m.set(func(m *model) { m.deaf = 1 }) }, func(*model) {}},
+		{"refusing", func(m *model) { m.Refuse(errLoading) }, func(m *model) { m.Refuse(nil) }},
+		{"reply lost", func(m *model) { m.Lose(1) }, func(*model) {}},
 	} {
 		for _, rtt := range []time.Duration{0, 10 * time.Millisecond} {
 			t.Run(fmt.Sprint(tt.name, ", ", rtt), func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestRefusalsLeaveNothingToRelease(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
-		ms[0].set(func(m *model) { m.fails = errLoading })
+		ms[0].Refuse(errLoading)
 		for range 100 {
 			acquired(t, lk, "a").Release(t.Context())
 			synctest.Wait()
@@ -293,8 +293,7 @@ func TestLaneKeepsOrder(t *testing.T) {
 				}
 				lk := ms.locker(t, nil)
 				for i, m := range ms {
-					m.slow(rtt/2 + time.Duration(i)*time.Millisecond)
-					m.set(func(m *model) { m.jitter = 10 * rtt })
+					m.Delay(rtt+time.Duration(2*i)*time.Millisecond, 10*rtt)
 				}
 				var wg sync.WaitGroup
 				for i := range 100 {
@@ -319,7 +318,7 @@ func TestLaneKeepsOrder(t *testing.T) {
 						var step, key string
 						fmt.Sscan(did, &step, &key)
 						if last[key] == step {
-							t.Fatalf("%s: two of %q in a row", m.name, did)
+							t.Fatalf("%s: two of %q in a row", m.Name, did)
 						}
 						last[key] = step
 					}
@@ -370,22 +369,22 @@ func TestFarLinkCostsOneRoundTrip(t *testing.T) {
 
 // counting notes the size of each batch.
 type counting struct {
-	*modelConn
+	lane.Server
 	counts  sync.Mutex
 	batches []int
 }
 
 // over has what goes over this connection counted.
-func (c *counting) over(conn *modelConn) execs {
-	c.modelConn = conn
-	return c
+func (c *counting) over(conn *modelConn) {
+	c.Server = conn.Server
+	conn.Server = c
 }
 
-func (c *counting) Exec(batch []*lane.Request) error {
+func (c *counting) Encode(batch []*lane.Request) {
 	c.counts.Lock()
 	c.batches = append(c.batches, len(batch))
 	c.counts.Unlock()
-	return c.modelConn.Exec(batch)
+	c.Server.Encode(batch)
 }
 
 func (c *counting) sizes() []int {
@@ -405,9 +404,9 @@ func TestRefusedReleaseIsSentAgainWithoutACall(t *testing.T) {
 		pass(time.Millisecond)
 		go given.Release(t.Context()) // there at 6 ms, back at 11 ms
 		pass(4500 * time.Microsecond)
-		ms[0].set(func(m *model) { m.fails = errLoading })
+		ms[0].Refuse(errLoading)
 		pass(time.Second)
-		ms[0].set(func(m *model) { m.fails = nil })
+		ms[0].Refuse(nil)
 		pass(time.Second)
 		if left := ms.left(); len(left) != 1 || ms[0].holder("kept") == "" {
 			t.Errorf("left on the nodes: %v", left)
@@ -615,7 +614,7 @@ func TestRefusedReleaseEndsWithItsToken(t *testing.T) {
 		lk := ms.locker(t, &Options{TTL: time.Second})
 		l := acquired(t, lk, "a")
 		synctest.Wait()
-		ms[0].set(func(m *model) { m.fails = errDenied })
+		ms[0].Refuse(errDenied)
 		l.Release(t.Context())
 		pass(1900 * time.Millisecond)
 		if kept := lk.lanes.Weigh()[0]; kept != 1 {

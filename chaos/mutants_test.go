@@ -114,7 +114,8 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/conn.go", "if q.Step() == wire.Plain || q.reloads == maxReloads {", "if q.reloads == maxReloads {"},
 	}, "model", "churn", 2000},
 	{"a release may overtake its acquire", []edit{
-		{"internal/testbed/model/link.go", "max(there, time.Until(l.arrives)+1)", "there"},
+		{"internal/testbed/model/link.go", "max(there, time.Until(l.arrives)+l.node.gap())", "there"},
+		{"internal/testbed/model/link.go", "next := s.coming[0]", "next := m"},
 	}, "model", "slow links", 2000},
 	{"a node that owes a release is asked to take the token again", []edit{
 		{"internal/lane/lane.go", "case at == releasing && q.Counts(), at == inFlight && q.Op == wire.Acquire:", "case false:"},
@@ -352,7 +353,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/testbed/model/scripts.go", "count = max(count, n.counts[below(key)])", "count = max(count, 0)"},
 	}, "model", "kinds", 500},
 	{"a lock with several keys is granted if the last of them is free", []edit{
-		{"internal/testbed/model/scripts.go", "case h.who != \"\":\n\t\t\tif err := n.enter(c)", "case h.who != \"\" && i == len(c.Keys)-1:\n\t\t\tif err := n.enter(c)"},
+		{"internal/testbed/model/scripts.go", "case h.there:\n\t\t\tif err := n.enter(c)", "case h.there && i == len(c.Keys)-1:\n\t\t\tif err := n.enter(c)"},
 	}, "model", "kinds", 200},
 	{"only one of several names is locked", []edit{
 		{"keys.go", "names = append(names, name)\n", "names = append(names, name)[:1]\n"},

@@ -1,8 +1,10 @@
 package model
 
 import (
+	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -10,6 +12,9 @@ import (
 func (n *Node) Kill() {
 	n.set(func() { n.down, n.hung, n.epoch = true, false, n.epoch+1; n.dropSubscriptions() })
 }
+
+// Return undoes Kill: the process has run all the time, and could not be reached.
+func (n *Node) Return() { n.set(func() { n.down = false }) }
 
 // Restart starts the node again, with or without the data that it had.
 func (n *Node) Restart(keepData bool) {
@@ -49,8 +54,10 @@ func (n *Node) Delay(roundTrip, jitter time.Duration) {
 // Native gives the node the commands of newer servers that compare a token (wire.NativeAnswer). Call it before Dial.
 func (n *Node) Native() { n.native = true }
 
-// Refuse makes the node answer everything with this error; nil: no more.
-func (n *Node) Refuse(err error) { n.set(func() { n.refuses = err }) }
+// Refuse makes the node answer everything with this error, or what is about these keys; nil: no more.
+func (n *Node) Refuse(err error, keys ...string) {
+	n.set(func() { n.refuses, n.about = err, keys })
+}
 
 // ReadOnly makes the node refuse to write.
 func (n *Node) ReadOnly(on bool) { n.set(func() { n.readOnly = on }) }
@@ -103,6 +110,39 @@ func (n *Node) Take(key string) {
 			delete(n.keys, key)
 		}
 	})
+}
+
+// SetNX sets a key, as another program does, if the node is up and has no such key. It returns whether it did.
+func (n *Node) SetNX(key, token string, ttl time.Duration) (done bool) {
+	n.set(func() {
+		if _, there := n.lookup(key); !there && !n.down {
+			n.keys[key], done = entry{token: token, expires: n.now() + ttl}, true
+		}
+	})
+	return done
+}
+
+// Delete deletes keys, as another program does; without any, all locks, queues and notes of broken tokens.
+func (n *Node) Delete(keys ...string) {
+	n.set(func() {
+		if len(keys) == 0 {
+			clear(n.keys)
+			clear(n.queues)
+		}
+		for _, key := range keys {
+			if of, is := strings.CutSuffix(key, script.QueueSuffix); is {
+				delete(n.queues, of)
+			}
+			delete(n.keys, key)
+		}
+	})
+}
+
+// Before makes the node call f with each message before it executes it, and with the process that sent it. The node
+// executes the message when the channel that f returns is closed; nil: at once. f is called with n.mu held, so it must
+// not use the node.
+func (n *Node) Before(f func(from *Host, calls []Call) <-chan struct{}) {
+	n.set(func() { n.before = f })
 }
 
 // Step sets the node's clock forward by d; negative: back.

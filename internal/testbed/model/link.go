@@ -135,7 +135,13 @@ func (l *Link) send(m *message) {
 	if l.broken.Load() || l.host.gone() {
 		m.end(errEnded)
 	} else {
-		l.arrives = l.node.later(l.host, max(there, time.Until(l.arrives)+1), func() { l.node.arrive(m) })
+		s := l.stream
+		s.coming = append(s.coming, m)
+		l.arrives = l.node.later(l.host, max(there, time.Until(l.arrives)+l.node.gap()), func() {
+			next := s.coming[0]
+			s.coming = s.coming[1:]
+			l.node.arrive(next)
+		})
 	}
 	l.node.mu.Unlock()
 	l.mu.Lock()
@@ -161,14 +167,14 @@ func (l *Link) receive(ctx context.Context, actor int, ago time.Duration) (*mess
 	case <-ctx.Done():
 	case <-l.interrupted:
 	}
-	time.Sleep(time.Nanosecond) // so all else of this instant has happened
+	time.Sleep(l.node.gap()) // so all else of this instant has happened
 	err, rest := l.cut(ctx, m.done), time.Duration(0)
 	if err == nil {
 		l.node.mu.Lock()
 		err, rest = m.err, time.Until(m.answered.Add(m.back))
 		l.node.mu.Unlock()
 	}
-	l.host.wake(max(0, rest)+m.id.Below(Moment-Slot), actor)
+	l.goOn(max(0, rest), m.id, actor)
 	if l.host.gone() {
 		err = errEnded
 	}
@@ -214,7 +220,19 @@ func (l *Link) latency(id sim.Seed) (there, back time.Duration) {
 	l.node.mu.Lock()
 	defer l.node.mu.Unlock()
 	there, back = l.node.latency(id)
+	if l.node.exact() {
+		back += far
+	}
 	return there + far, back
+}
+
+// goOn sleeps for d, and then until it is the actor's turn; at an exact node, for d alone.
+func (l *Link) goOn(d time.Duration, id sim.Seed, actor int) {
+	if l.node.exact() {
+		time.Sleep(d)
+	} else {
+		l.host.wake(d+id.Below(Moment-Slot), actor)
+	}
 }
 
 // Subscribe listens to a channel, over a link of its own, until that breaks or ctx ends, and returns why. It calls
@@ -242,7 +260,7 @@ func (l *Link) subscribe(ctx context.Context, channel string, ready func(), onMe
 		case <-ctx.Done():
 		}
 		l.sent++
-		l.host.wake(l.seed.Of(l.sent).Below(Moment-Slot), l.actor)
+		l.goOn(0, l.seed.Of(l.sent), l.actor)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -22,6 +22,7 @@ type message struct {
 	calls        []Call
 	next         cursor // the next command to carry out
 	begun        bool   // some commands have been carried out
+	admitted     bool   // the function of Node.Before has seen it
 	sent         time.Time
 	abandoned    bool          // the client has given up the connection
 	trailer      *wire.Trailer // if there is an acquire by plain commands, or an extension
@@ -46,6 +47,7 @@ func (m *message) end(err error) {
 
 // A stream is what arrives over one connection: the node takes one message after another. The node's mutex protects it.
 type stream struct {
+	coming  []*message // those on their way to the node, in order
 	under   *message   // the message that has been begun; nil: none
 	waiting []*message // those that have arrived since
 }

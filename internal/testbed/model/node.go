@@ -32,8 +32,9 @@ type Node struct {
 	repeat      int // so many next messages are carried out twice; see Repeat
 	repeatLate  int
 	repeatAfter time.Duration
-	parked      []*message // requests that are held back
-	unanswered  []*message // carried out, and the reply is held back
+	parked      []*message                                     // requests that are held back
+	unanswered  []*message                                     // carried out, and the reply is held back
+	before      func(from *Host, calls []Call) <-chan struct{} // see Before; nil: nobody wants to see messages
 
 	native      bool           // it has commands that compare the token themselves
 	late        map[int64]bool // the instants that later has given away
@@ -41,11 +42,23 @@ type Node struct {
 }
 
 // NewNode returns a node that is well, with a round trip of about rtt, and has run for so long that it may vote. s and
-// name decide all that happens by chance.
+// name decide all that happens by chance. With rtt 0 the node is exact: a message takes what Delay and [Host.Far] say,
+// each way, and not a nanosecond more, the node executes its commands at one instant, and goroutines go on when they can.
+// So a test knows to the nanosecond what comes when, but no two runs are the same.
 func NewNode(s sim.Seed, name string, rtt time.Duration) *Node {
 	n := &Node{Name: name, seed: s.For(name), rtt: rtt, late: make(map[int64]bool)}
 	n.init(name, n.broadcast)
 	return n
+}
+
+func (n *Node) exact() bool { return n.rtt == 0 }
+
+// gap returns the time between two events of which one comes after the other.
+func (n *Node) gap() time.Duration {
+	if n.exact() {
+		return 0
+	}
+	return 1
 }
 
 // carryOut executes a message from its start, and replies; or only begins it, and goes on later. Caller holds n.mu.
@@ -53,6 +66,9 @@ func (n *Node) carryOut(m *message) {
 	if m.connect || m.join {
 		m.mark, m.err = n.join(&m.hello)
 		n.reply(m)
+		return
+	}
+	if n.waits(m) {
 		return
 	}
 	m.prepare()
@@ -193,7 +209,7 @@ func (n *Node) take(m *message) {
 	case m.subscription != nil && n.down:
 		m.end(errRefused)
 	case m.subscription != nil:
-		if m.err = n.refuses; m.err == nil {
+		if m.err = n.refusal(nil); m.err == nil {
 			n.subscriptions = append(n.subscriptions, m.subscription)
 		}
 		n.reply(m)
@@ -221,10 +237,42 @@ func (n *Node) reply(m *message) {
 	m.end(m.err)
 }
 
+// waits calls the function of Before, and reports whether the message has to wait. If it has, it arrives again later, and
+// those that arrive over its connection meanwhile wait behind it. Caller holds n.mu.
+func (n *Node) waits(m *message) bool {
+	if n.before == nil || m.admitted {
+		return false
+	}
+	m.admitted = true
+	until := n.before(m.from, m.calls)
+	if until == nil {
+		return false
+	}
+	m.stream.under = m
+	go func() {
+		<-until
+		n.set(func() { n.arrive(m) })
+	}()
+	return true
+}
+
 // later calls f after d or a little more, with n.mu held, at an instant at which nothing else happens, and returns that
-// instant. It is for events between a node and a process that no actor of the process causes. Caller holds n.mu.
+// instant; an exact node calls f after d, and at once if d is 0. It is for events between a node and a process that no
+// actor of the process causes. Caller holds n.mu.
 func (n *Node) later(h *Host, d time.Duration, f func()) (at time.Time) {
 	at = time.Now().Add(d)
+	switch {
+	case n.exact() && d <= 0:
+		f()
+		return at
+	case n.exact():
+		time.AfterFunc(d, func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			f()
+		})
+		return at
+	}
 	at = at.Add((h.place + Arrivals - time.Duration(at.UnixNano())) & (Slot - 1))
 	for n.late[at.UnixNano()] {
 		at = at.Add(Slot)
@@ -247,7 +295,7 @@ func (n *Node) latency(id sim.Seed) (there, back time.Duration) {
 		if id.For("late").OneIn(32) {
 			d += id.For("later").Below(8 * n.rtt)
 		}
-		return d + id.For("jitter").Below(n.jitter) + 1
+		return d + id.For("jitter").Below(n.jitter) + n.gap()
 	}
 	return leg(id.Of(requests)), leg(id.Of(replies))
 }
@@ -277,6 +325,35 @@ func (n *Node) Tokens() iter.Seq2[string, string] {
 			}
 		}
 	}
+}
+
+// Waiters yields who waits at the node, with the key, in the order of the keys and of the tickets.
+func (n *Node) Waiters() iter.Seq2[string, wire.QueueEntry] {
+	return func(yield func(string, wire.QueueEntry) bool) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, key := range slices.Sorted(maps.Keys(n.queues)) {
+			for e := range n.queue(key).Alive(n.micros()) {
+				if !yield(key, *e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Subscriptions returns how many clients listen to the node.
+func (n *Node) Subscriptions() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.subscriptions)
+}
+
+// Marker returns the node's marker, the key that names one life of its data.
+func (n *Node) Marker() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.marker
 }
 
 // Kept returns the description of the set (members, settings) that the node keeps.

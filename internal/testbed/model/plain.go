@@ -70,7 +70,7 @@ func (m *message) has(such func(*Call) bool) bool {
 // pause sometimes carries out the first commands of a message that has calls without a script, and returns how long the
 // node then pauses (more if it hangs). 0: nothing was carried out, and all is to be at once. Caller holds n.mu.
 func (n *Node) pause(m *message) time.Duration {
-	if m.trailer == nil && !m.has((*Call).scriptless) || !m.id.For("between").OneIn(8) {
+	if n.exact() || m.trailer == nil && !m.has((*Call).scriptless) || !m.id.For("between").OneIn(8) {
 		return 0
 	}
 	commands := 0
@@ -131,8 +131,8 @@ func (n *store) haunt(m *message, c *Call) {
 // acquirePlain carries out command number part, from 0, of an acquire by plain commands, and stores the reply in
 // c.Plain. An error is what the node sends instead.
 func (n *store) acquirePlain(c *Call, part int) error {
-	if n.refuses != nil {
-		return n.refuses
+	if err := n.refusal(c.Keys); err != nil {
+		return err
 	}
 	key := c.Keys[0]
 	switch part {
@@ -167,8 +167,8 @@ func (n *store) acquirePlain(c *Call, part int) error {
 // doNative carries out command number part, from 0, of an extension or a release without a script, and stores the reply
 // in c.Said. An error is what the node sends instead.
 func (n *store) doNative(c *Call, part int) error {
-	if n.refuses != nil {
-		return n.refuses
+	if err := n.refusal(c.Keys); err != nil {
+		return err
 	}
 	key := c.Keys[0]
 	if part == 1 {
@@ -200,8 +200,8 @@ func (n *store) doNative(c *Call, part int) error {
 
 // trail carries out the next command of a message's trailer, and stores the reply there, or returns the error.
 func (n *store) trail(m *message) error {
-	if n.refuses != nil {
-		return n.refuses
+	if err := n.refusal(nil); err != nil {
+		return err
 	}
 	switch m.next.part {
 	case 0:

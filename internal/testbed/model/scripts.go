@@ -15,8 +15,8 @@ import (
 
 // do carries out a call as its script of internal/script does, and returns what the node sends: a reply or an error.
 func (n *store) do(c *Call) (any, error) {
-	if n.refuses != nil {
-		return nil, n.refuses
+	if err := n.refusal(c.Keys); err != nil {
+		return nil, err
 	}
 	if c.Op != wire.Set && c.Op != wire.Wake && c.Op != wire.Break && c.Op != wire.Choose && c.Op != wire.Merge && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || len(n.scripts) == 0) {
 		return nil, noScript
@@ -73,12 +73,13 @@ func (n *store) writable() error {
 	return nil
 }
 
-// A holding is what a node finds at a key for a token that wants to hold it: the token that conflicts ("": none), and
-// for how much longer it does; or that this token holds the key already (mine).
+// A holding is what a node finds at a key for a token that wants to hold it: the token that conflicts (there is none if
+// there is false), and for how much longer it does; or that this token holds the key already (mine).
 type holding struct {
-	who  string
-	rest time.Duration
-	mine bool
+	there bool
+	who   string
+	rest  time.Duration
+	mine  bool
 }
 
 func (h holding) list() []any { return []any{h.rest.Milliseconds(), h.who} }
@@ -92,20 +93,20 @@ func (n *store) holder(key string, mode wire.Mode, token string) (holding, error
 	case e.foreign:
 		return holding{}, wrongType
 	case e.set == nil:
-		return holding{e.token, e.expires - n.now(), e.token == token}, nil
+		return holding{true, e.token, e.expires - n.now(), e.token == token}, nil
 	}
 	if m := e.set[token]; wire.IsSet(mode) && m.mode == mode && m.until >= n.now() {
-		return holding{token, 0, true}, nil
+		return holding{true, token, 0, true}, nil
 	}
 	for _, other := range wire.Conflicting[mode][1:] {
 		var last holding
 		for token, m := range e.set {
 			left := m.until - n.now()
 			if m.mode == wire.Mode(other) && left >= 0 && cmp.Or(cmp.Compare(left, last.rest), cmp.Compare(token, last.who)) > 0 {
-				last = holding{token, left, false}
+				last = holding{true, token, left, false}
 			}
 		}
-		if last.who != "" {
+		if last.there {
 			return last, nil
 		}
 	}
@@ -221,7 +222,7 @@ func (n *store) refused(c *Call, now int64) (mine int, reply []any, _ error) {
 			return 0, nil, err
 		case h.mine:
 			mine++
-		case h.who != "":
+		case h.there:
 			if err := n.enter(c); err != nil {
 				return 0, nil, err
 			}
@@ -328,7 +329,7 @@ func (n *store) extend(c *Call) (any, error) {
 		case err != nil:
 			return nil, err
 		case h.mine:
-		case h.who == "":
+		case !h.there:
 			return int64(0), nil
 		default:
 			return h.list(), nil
@@ -360,7 +361,7 @@ func (n *store) giveBack(c *Call) (any, error) {
 		case h.mine, marked && m.mode == c.Modes[i]:
 			n.drop(key, c.Token)
 			dropped = append(dropped, i)
-		case h.who != "":
+		case h.there:
 			other, failed = h, nil
 		}
 	}
@@ -375,7 +376,7 @@ func (n *store) giveBack(c *Call) (any, error) {
 		return int64(1), nil
 	case failed != nil:
 		return nil, failed
-	case other.who != "":
+	case other.there:
 		return other.list(), nil
 	}
 	return int64(0), nil

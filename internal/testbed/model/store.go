@@ -35,7 +35,8 @@ type store struct {
 	offset   time.Duration   // of its clock, from true time
 	rate     float64         // by this part its clock runs faster than true time
 
-	refuses  error // its answer to everything; nil: it works
+	refuses  error    // its answer to everything; nil: it works
+	about    []string // or only to what is about these keys
 	readOnly bool
 	full     bool
 	mute     bool // subscribers get no messages
@@ -106,11 +107,19 @@ func (n *store) lookup(key string) (e entry, ok bool) {
 	return e, ok
 }
 
+// refusal returns the error that the node answers a call about these keys with; nil: it carries the call out.
+func (n *store) refusal(keys []string) error {
+	if len(n.about) > 0 && !slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(n.about, key) }) {
+		return nil
+	}
+	return n.refuses
+}
+
 // join makes sure that the node has a marker of this run, and keeps the client's description of the set if it may
 // (join.lua), and loads the client's scripts. An error: what the node sends instead.
 func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
-	if n.refuses != nil {
-		return mark, n.refuses
+	if err := n.refusal(nil); err != nil {
+		return mark, err
 	}
 	mark = wire.Mark{Now: n.micros()}
 	if hello.Marked {

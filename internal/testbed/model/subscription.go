@@ -22,7 +22,7 @@ func (n *Node) push(s *subscription, message string) {
 	s.pushed++
 	s.under = append(s.under, message)
 	_, back := n.latency(s.seed.For("push").Of(s.pushed))
-	s.last = n.later(s.from, max(back, time.Until(s.last)+1), func() {
+	s.last = n.later(s.from, max(back, time.Until(s.last)+n.gap()), func() {
 		s.inbox, s.under = append(s.inbox, s.under[0]), s.under[1:] // the first one, since outside of a synctest bubble timers overtake each other
 		if !n.cut[replies] {
 			s.signal()

@@ -66,7 +66,7 @@ func (n *store) leave(c *Call) (any, error) {
 // waiter for a slot that this slot is free; 0: none is named.
 func (n *store) wake(key string, way wire.Mode, slot int) {
 	for _, e := range n.queue(key).Next(n.micros(), way) {
-		if h, err := n.holder(key, e.Mode, ""); err != nil || h.who != "" {
+		if h, err := n.holder(key, e.Mode, ""); err != nil || h.there {
 			continue
 		}
 		message := e.Waiter
