@@ -12,11 +12,14 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/script"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -97,7 +100,7 @@ func TestEachAttemptHasATokenOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		tokens := make(map[string]bool)
-		ms[2].spy = func(q *lane.Request) { tokens[q.Claim.Token] = true }
+		ms[2].spy = func(c *arena.Call) { tokens[c.Token] = true }
 		lk := ms.locker(t, nil)
 		ms[0].put("a", "rival", time.Second)
 		ms[1].put("a", "rival", time.Second)
@@ -126,7 +129,7 @@ func TestLockWonAfterItsCallHasEndedIsReleased(t *testing.T) {
 		lk := ms.locker(t, &Options{Quorum: 3})
 		for i := range 100 {
 			ctx, cancel := context.WithCancel(t.Context())
-			ms[2].set(func(m *model) { m.spy = func(*lane.Request) { cancel() } })
+			ms[2].spy = func(*arena.Call) { cancel() }
 			l, err := lk.TryAcquire(ctx, fmt.Sprint(i))
 			if l != nil || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), fmt.Sprintf("acquire %q", fmt.Sprint(i))) {
 				t.Fatalf("lock %v, %v", l, err)
@@ -156,7 +159,7 @@ func TestLockThatTookItsWholeLifeIsNotHandedOut(t *testing.T) {
 				ms := newModels(3)
 				clock := new(pausing)
 				ms[2].slow(time.Millisecond)
-				ms[2].spy = func(*lane.Request) { clock.skipped.Store(int64(tt.pause)) }
+				ms[2].spy = func(*arena.Call) { clock.skipped.Store(int64(tt.pause)) }
 				lk := ms.locker(t, &Options{Clock: clock, Quorum: 3})
 				l, err := lk.TryAcquire(t.Context(), "a")
 				if tt.want == nil {
@@ -173,32 +176,6 @@ func TestLockThatTookItsWholeLifeIsNotHandedOut(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A link is a model at the end of a link that delays each message by so much, and a little more.
-type link struct {
-	*modelConn
-	delay, jitter time.Duration
-}
-
-func (f *link) pass() {
-	d := f.delay
-	if f.jitter > 0 {
-		d += rand.N(f.jitter)
-	}
-	time.Sleep(d)
-}
-
-func (f *link) Exec(batch []*lane.Request) error {
-	f.pass()
-	defer f.pass()
-	return f.modelConn.Exec(batch)
-}
-
-func (f *link) Connect(ctx context.Context) error {
-	f.pass()
-	f.pass()
-	return f.modelConn.Connect(ctx)
 }
 
 // TestManyTryAtOnce: of clients that try in the same instant, and are each near to another node, exactly one gets
@@ -220,19 +197,22 @@ func TestManyTryAtOnce(t *testing.T) {
 func manyTry(t *testing.T, nodes, down, foreign int, delay time.Duration) {
 	const clients, rounds = 8, 25
 	ms := newModels(nodes)
-	for _, m := range ms[:down] {
-		m.kill()
-	}
 	jitter := max(delay/20, 100*time.Microsecond)
+	for i, m := range ms {
+		if m.Delay(0, jitter); i < down {
+			m.kill()
+		}
+	}
 	away := func(c int, m *model) time.Duration {
 		if slices.Index(ms, m) == c%nodes {
 			return delay / 20
 		}
 		return delay
 	}
+	timeout := max(500*time.Millisecond, 7*2*(delay+jitter)) // with five or six round trips, nobody has the lock in one round of a hundred
 	var lks []*Locker
 	for c := range clients {
-		lks = append(lks, ms.over(t, nil, func(conn *modelConn) execs { return &link{conn, away(c, conn.model), jitter} }))
+		lks = append(lks, ms.over(t, &Options{NodeTimeout: timeout}, func(conn *modelConn) { conn.host.Far(conn.model.Name, away(c, conn.model)) }))
 	}
 	pass(time.Minute)
 	for round := range rounds {
@@ -251,7 +231,7 @@ func manyTry(t *testing.T, nodes, down, foreign int, delay time.Duration) {
 			wg.Go(func() {
 				begin := time.Now()
 				l, err := lk.TryAcquire(t.Context(), name)
-				if took := time.Since(begin); took > 500*time.Millisecond {
+				if took := time.Since(begin); took > timeout {
 					t.Errorf("client %d took %v", c, took)
 				}
 				if err == nil {
@@ -271,7 +251,7 @@ func manyTry(t *testing.T, nodes, down, foreign int, delay time.Duration) {
 				for _, m := range ms {
 					go func() {
 						time.Sleep(away(c, m) + rand.N(jitter))
-						votes <- m.setNX(name, token, 10*time.Second)
+						votes <- m.SetNX(name, token, 10*time.Second)
 						time.Sleep(away(c, m) + rand.N(jitter))
 					}()
 				}
@@ -286,7 +266,9 @@ func manyTry(t *testing.T, nodes, down, foreign int, delay time.Duration) {
 					has()
 				}
 				for _, m := range ms {
-					m.drop(name, token)
+					if m.holder(name) == token {
+						m.Delete(name)
+					}
 				}
 			})
 		}
@@ -297,25 +279,6 @@ func manyTry(t *testing.T, nodes, down, foreign int, delay time.Duration) {
 		pass(time.Second)
 		ms.empty(t)
 	}
-}
-
-// setNX is another library's request for a lock, and drop its release.
-func (m *model) setNX(key, token string, ttl time.Duration) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.down || m.keys[key].expires.After(time.Now()) {
-		return false
-	}
-	m.keys[key] = entry{token, time.Now().Add(ttl)}
-	return true
-}
-
-func (m *model) drop(key, token string) {
-	m.set(func(m *model) {
-		if m.keys[key].token == token {
-			delete(m.keys, key)
-		}
-	})
 }
 
 // TestTryEndsSoonAgainstAHolder: a try against a client that has the lock ends after a round trip or two, or soon after the middle of its
@@ -338,7 +301,7 @@ func TestTryEndsSoonAgainstAHolder(t *testing.T) {
 		t.Run(fmt.Sprintf("%d nodes, held at %v, down: %v", tt.nodes, tt.has, tt.down), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				ms := newModels(tt.nodes)
-				lk := ms.over(t, nil, func(conn *modelConn) execs { return &link{conn, 10 * time.Millisecond, 0} })
+				lk := ms.over(t, nil, func(conn *modelConn) { conn.host.Far(conn.model.Name, 10*time.Millisecond) })
 				for _, i := range tt.has {
 					ms[i].put("a", "theirs", time.Minute)
 				}
@@ -371,7 +334,7 @@ func TestTryEndsSoonBehindReaders(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
 			nodes := newModels(4)
-			lk := nodes.over(t, nil, func(conn *modelConn) execs { return &link{conn, ms, 0} })
+			lk := nodes.over(t, nil, func(conn *modelConn) { conn.host.Far(conn.model.Name, ms) })
 			for i, m := range nodes {
 				m.put("a", wire.Sign(fmt.Sprint("reader", i%2), time.Now(), "", "", ""), 10*time.Second)
 			}
@@ -398,48 +361,57 @@ func TestTryOutlastsOthers(t *testing.T) {
 	const ms = time.Millisecond
 	contender := func(ticket int64) *wire.Contender { return &wire.Contender{Ticket: ticket, Nonce: "other"} }
 	for name, tt := range map[string]struct {
-		void   bool // what plain commands do is no vote
 		others func(nodes models, now time.Time)
 		until  time.Duration // they go
 	}{
-		"first attempts of clients that are far away": {false, func(nodes models, now time.Time) {
+		"first attempts of clients that are far away": {func(nodes models, now time.Time) {
 			for i, m := range nodes[:2] {
 				m.put("a", wire.Sign(fmt.Sprint("far", i), now, "a", "", ""), time.Minute)
 			}
 		}, 150 * ms},
-		"two attempts of a client that came later": {false, func(nodes models, now time.Time) {
+		"two attempts of a client that came later": {func(nodes models, now time.Time) {
 			for i, m := range nodes[:2] {
 				m.put("a", wire.Sign(contender(now.Add(time.Second).UnixMicro()).Secret(int64(i+1)), now, "a", "", ""), time.Minute)
 			}
 		}, 20 * ms},
-		"places of a client that gave up for this one": {true, func(nodes models, now time.Time) {
+		"places of a client that gave up for this one": {func(nodes models, now time.Time) {
 			c := contender(now.Add(-ms).UnixMicro())
 			for _, m := range nodes[:2] {
-				m.set(func(m *model) {
-					m.queue("a").Enter(wire.QueueEntry{Waiter: c.Waiter(), Ticket: c.Ticket, Deadline: now.UnixMilli() + 500, Mode: wire.ModeX})
-				})
+				m.put("a", "gone soon", time.Minute)
+				conn := m.Dial(arena.NewHost(1, "c0"), time.Second)
+				mark, err := conn.Connect(context.Background(), wire.Hello{Marked: true, Time: now.UnixMilli()})
+				if err == nil {
+					err = conn.Exec([]arena.Call{{
+						Op: wire.Acquire, Keys: []string{"a"}, Modes: "x", Token: wire.Sign("other", now, "a", "", ""), Mark: mark.Value,
+						TTL: time.Minute, Ticket: c.Ticket, Waiter: c.Waiter(), Lease: 500 * ms,
+					}})
+				}
+				if m.Delete("a"); err != nil {
+					t.Error(err)
+				}
 			}
 		}, 20 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				nodes := newModels(3)
-				lk := nodes.over(t, nil, func(c *modelConn) execs {
-					if tt.void {
-						return &voiding{c}
-					}
-					return c
-				})
+				lk := nodes.locker(t, nil)
 				pass(time.Minute)
 				tt.others(nodes, time.Now())
 				time.AfterFunc(tt.until, func() {
 					for _, m := range nodes[:2] {
-						m.set(func(m *model) {
-							if s := wire.Secret(m.keys["a"].token); strings.HasPrefix(s, "far") || strings.Contains(s, "-other/") {
-								delete(m.keys, "a")
+						if s := wire.Secret(m.holder("a")); strings.HasPrefix(s, "far") || strings.Contains(s, "-other/") {
+							m.Delete("a")
+						}
+						others := 0
+						for _, e := range m.Waiters() {
+							if strings.HasSuffix(e.Waiter, "-other.0") {
+								others++
 							}
-							*m.queue("a") = slices.DeleteFunc(*m.queue("a"), func(e wire.QueueEntry) bool { return strings.HasSuffix(e.Waiter, "-other.0") })
-						})
+						}
+						if others > 0 {
+							m.Delete("a" + script.QueueSuffix)
+						}
 					}
 				})
 				l, err := lk.TryAcquire(t.Context(), "a")
@@ -454,19 +426,6 @@ func TestTryOutlastsOthers(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A voiding connection is to a node at which what plain commands do is no vote: there is a queue, say.
-type voiding struct{ *modelConn }
-
-func (v *voiding) Exec(batch []*lane.Request) error {
-	err := v.modelConn.Exec(batch)
-	for _, q := range batch {
-		if q.Step() == wire.Plain && (q.Reply.Status == wire.Granted || q.Reply.Status == wire.Reserved) {
-			q.Reply = wire.Reply{Status: wire.Void, Time: time.Now().UnixMicro(), Mark: q.Mark, Err: errors.New("other clients wait for the lock")}
-		}
-	}
-	return err
 }
 
 // TestTryTakesANodeTimeoutAtMost: a try takes a NodeTimeout at the most, also with nodes that hang, and as the first call of a
@@ -534,7 +493,7 @@ func TestRefusalsThatLastEndAWait(t *testing.T) {
 		{"a wrong password at one node", serverError("WRONGPASS invalid username-password pair or user is disabled."), 1, false},
 		{"it loads its data", serverError("LOADING Redis is loading the dataset in memory"), 3, false},
 		{"it has too many clients", serverError("ERR max number of clients reached"), 3, false},
-		{"it does not run", errCut, 3, false},
+		{"it does not run", syscall.ECONNRESET, 3, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -546,7 +505,7 @@ func TestRefusalsThatLastEndAWait(t *testing.T) {
 				pass(time.Second)
 				refuse := func(err error) {
 					for _, m := range ms[:tt.nodes] {
-						m.set(func(m *model) { m.fails = err })
+						m.Refuse(err)
 					}
 				}
 				refuse(tt.err)
@@ -593,9 +552,7 @@ func TestForbiddenName(t *testing.T) {
 		ms[0].put("forbidden", "another's", time.Hour)
 		for i, m := range ms[1:] {
 			m.slow(time.Duration(10*i) * time.Millisecond)
-			m.set(func(m *model) {
-				m.fails, m.only = serverError("NOPERM No permissions to access a key"), "forbidden"
-			})
+			m.Refuse(serverError("NOPERM No permissions to access a key"), "forbidden")
 		}
 		done := make(chan struct{})
 		go func() {
@@ -647,11 +604,11 @@ func TestRefusalsThatEndInTimeEndNoWait(t *testing.T) {
 		for range 4 {
 			pass(10 * time.Second)
 			for _, m := range ms {
-				m.set(func(m *model) { m.fails = serverError("WRONGPASS") })
+				m.Refuse(serverError("WRONGPASS"))
 			}
 			pass(3 * time.Second)
 			for _, m := range ms {
-				m.set(func(m *model) { m.fails = nil })
+				m.Refuse(nil)
 			}
 		}
 		pass(5 * time.Second)

@@ -3,7 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/script"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -21,11 +21,13 @@ import (
 func TestBreakWithoutQuorum(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
-		var down atomic.Int32
+		var away *arena.Host
 		lk := ms.locker(t, nil)
-		other := ms.over(t, nil, func(c *modelConn) execs { return &cutOff{c, &down} })
+		other := ms.over(t, nil, func(c *modelConn) { away = c.host })
 		l := acquired(t, lk, "a")
-		down.Store(3)
+		for _, m := range ms[:3] {
+			away.Far(m.Name, time.Hour)
+		}
 		e := wantQuorumError(t, other.Break(t.Context(), "a", l.Token()), ErrNoQuorum)
 		if e.Op != "break" || e.Failed != 3 {
 			t.Errorf("%+v", e)
@@ -33,36 +35,22 @@ func TestBreakWithoutQuorum(t *testing.T) {
 		if err := l.Extend(t.Context()); err != nil {
 			t.Errorf("two of five nodes have dropped it, and it is lost: %v", err)
 		}
-		down.Store(0)
-		pass(time.Second)
+		for _, m := range ms[:3] {
+			away.Far(m.Name, 0)
+		}
+		pass(4 * time.Second) // it has new connections to them
 		wantQuorumError(t, l.Extend(t.Context()), ErrLost)
 	})
 }
 
-// cutOff are the connections of one client, which the first few nodes do not answer.
-type cutOff struct {
-	*modelConn
-	down *atomic.Int32
-}
-
-func (c *cutOff) Exec(batch []*lane.Request) error {
-	if c.name < fmt.Sprintf("node%d", c.down.Load()) {
-		for _, q := range batch {
-			q.Reply = wire.Reply{Status: wire.Unreachable, Err: errCut}
-		}
-		return errCut
-	}
-	return c.modelConn.Exec(batch)
-}
-
 // late makes the connections of one client whose releases come late to some nodes.
-func late(c *modelConn, gates map[string]chan struct{}) execs {
-	return &gated{c, func(q *lane.Request) chan struct{} {
-		if q.Op == wire.Release {
-			return gates[c.name]
+func late(c *modelConn, gates map[string]chan struct{}) {
+	c.gate(func(q *arena.Call) chan struct{} {
+		if q.Op == wire.Release || q.Op == wire.Break {
+			return gates[c.model.Name]
 		}
 		return nil
-	}}
+	})
 }
 
 // TestBrokenTokenIsNotExtendedThoughItIsPutBack: nodes drop the token one after another, and in between the holder's extensions put it back.
@@ -76,7 +64,7 @@ func TestBrokenTokenIsNotExtendedThoughItIsPutBack(t *testing.T) {
 		defer open() // a test that fails would wait for Break otherwise, which waits for the nodes
 		defer close(never)
 		gates := map[string]chan struct{}{"node1": soon, "node2": soon, "node3": never, "node4": never}
-		other := ms.over(t, nil, func(c *modelConn) execs { return late(c, gates) })
+		other := ms.over(t, nil, func(c *modelConn) { late(c, gates) })
 		l := acquired(t, lk, "a")
 		ended := make(chan error, 1)
 		go func() { ended <- other.Break(t.Context(), "a", l.Token()) }()
@@ -107,7 +95,7 @@ func TestBrokenTokenIsNotExtendedThoughItComesLate(t *testing.T) {
 		never := make(chan struct{})
 		defer close(never)
 		gates := map[string]chan struct{}{"node1": never, "node2": never}
-		other := ms.over(t, &Options{NodeTimeout: 500 * time.Millisecond}, func(c *modelConn) execs { return late(c, gates) })
+		other := ms.over(t, &Options{NodeTimeout: 500 * time.Millisecond}, func(c *modelConn) { late(c, gates) })
 		ms[3].slow(400 * time.Millisecond)
 		ms[4].slow(400 * time.Millisecond)
 		l := acquired(t, lk, "a")
@@ -136,16 +124,16 @@ func TestBreakByTwoOperators(t *testing.T) {
 		never, others, look, second := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 		defer close(never)
 		operator := func(gates map[string]chan struct{}) chan error {
-			lk := ms.over(t, nil, func(c *modelConn) execs {
-				return &gated{c, func(q *lane.Request) chan struct{} {
+			lk := ms.over(t, nil, func(c *modelConn) {
+				c.gate(func(q *arena.Call) chan struct{} {
 					switch {
-					case q.Step() == wire.Break:
-						return gates[c.name]
-					case q.Claim.Key == script.Broken+l.Token():
-						return gates["look at "+c.name]
+					case q.Op == wire.Break:
+						return gates[c.model.Name]
+					case q.Keys[0] == script.Broken+l.Token():
+						return gates["look at "+c.model.Name]
 					}
 					return nil
-				}}
+				})
 			})
 			ended := make(chan error, 1)
 			go func() { ended <- lk.Break(t.Context(), "a", l.Token()) }()
@@ -165,9 +153,9 @@ func TestBreakByTwoOperators(t *testing.T) {
 		}
 		loses := func(m *model) {
 			m.forget()
-			mark, _ := wire.ParseMarker(m.mark)
+			mark, _ := wire.ParseMarker(m.Marker())
 			mark.Born++
-			m.mark = mark.String()
+			m.SetMarker(mark.String())
 		}
 		loses(ms[1])
 		extends()
@@ -178,7 +166,10 @@ func TestBreakByTwoOperators(t *testing.T) {
 		close(second)
 		synctest.Wait()
 		close(look)
-		wantQuorumError(t, <-first, ErrNoQuorum)
+		if err := <-first; err != nil { // it has told node0 and node1 again
+			t.Error(err)
+		}
+		wantQuorumError(t, l.Extend(t.Context()), ErrLost)
 	})
 }
 
@@ -187,7 +178,15 @@ func TestBreakFailsAfterOneRoundAtFullNodes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms, tells := newModels(3), new(atomic.Int32)
 		l := acquired(t, ms.locker(t, nil), "a")
-		operator := ms.over(t, nil, func(c *modelConn) execs { return &full{c, tells} })
+		operator := ms.locker(t, nil)
+		for _, m := range ms[:2] {
+			m.Full(true)
+			m.spy = func(c *arena.Call) {
+				if c.Op == wire.Break {
+					tells.Add(1)
+				}
+			}
+		}
 		e := wantQuorumError(t, operator.Break(t.Context(), "a", l.Token()), ErrNoQuorum)
 		if text := e.Error(); !strings.Contains(text, "node0: out of memory: OOM") || !strings.Contains(text, "node1: out of memory: OOM") {
 			t.Error(text)
@@ -196,23 +195,6 @@ func TestBreakFailsAfterOneRoundAtFullNodes(t *testing.T) {
 			t.Errorf("they were told %d times", n)
 		}
 	})
-}
-
-// full are the connections of one client to nodes that cannot note that a token is broken, but for the last one.
-type full struct {
-	*modelConn
-	tells *atomic.Int32
-}
-
-func (c *full) Exec(batch []*lane.Request) error {
-	err := c.modelConn.Exec(batch)
-	for _, q := range batch {
-		if q.Step() == wire.Break && c.name != "node2" {
-			c.tells.Add(1)
-			q.Reply = wire.Reply{Status: wire.OutOfMemory, Err: errors.New("OOM command not allowed")}
-		}
-	}
-	return err
 }
 
 // TestClosedLockerBreaksNothing: a closed Locker breaks nothing.
@@ -243,17 +225,22 @@ func TestBreakLooksForTheNote(t *testing.T) {
 				l := acquired(t, ms.locker(t, nil), "a")
 				note := script.Broken + l.Token()
 				looks := make([]int, 2)
-				for i := range looks {
-					ms[i].spy = func(q *lane.Request) {
-						if q.Claim.Key == note {
-							if looks[i]++; looks[i] <= tt.times {
-								delete(ms[i].keys, note)
-							}
+				operator := ms.over(t, nil, func(c *modelConn) {
+					i := slices.Index(ms, c.model)
+					c.gate(func(q *arena.Call) chan struct{} {
+						if q.Keys[0] != note || i == 2 {
+							return nil
 						}
-					}
-				}
-				ms[2].delay = time.Millisecond // the others decide
-				err := ms.locker(t, nil).Break(t.Context(), "a", l.Token())
+						if looks[i]++; looks[i] > tt.times {
+							return nil
+						}
+						gone := make(chan struct{})
+						go func() { c.model.Delete(note); close(gone) }()
+						return gone
+					})
+				})
+				ms[2].slow(time.Millisecond) // the others decide
+				err := operator.Break(t.Context(), "a", l.Token())
 				switch {
 				case tt.reason != "":
 					if e := wantQuorumError(t, err, ErrNoQuorum); !strings.Contains(e.Error(), tt.reason) {

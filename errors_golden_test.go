@@ -160,10 +160,10 @@ func changeTexts(t *testing.T, g *texts) {
 	change("nothing", lk, Change{})
 	change("by a program that has no quarantine", open(Options{Quarantine: -1}, f.nodes[:3]...), Change{Add: "node3"})
 
-	theirs := *f.agrees(f.nodes[:3]...).Copy()
+	theirs := *f.Agrees(f.nodes[:3]...).Copy()
 	theirs.Epoch, theirs.MaxTTL = 2, 60_000
 	for _, n := range f.nodes[:3] {
-		f.choose(n, strings.Repeat("0", 23)+"1", &theirs)
+		f.Choose(n, strings.Repeat("0", 23)+"1", &theirs)
 	}
 	change("another program has died in the middle of a change", lk, Change{Add: "node3"})
 	pass(time.Minute)
@@ -205,7 +205,7 @@ func setTexts(t *testing.T, g *texts) {
 		g.say(when, err)
 	}
 	f.nodes[2].Flush()
-	f.tell(f.nodes[2], &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "another", Members: []string{"10.0.0.7:6379", "10.0.0.8:6379", "10.0.0.9:6379"}})
+	f.Tell(f.nodes[2], &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "another", Members: []string{"10.0.0.7:6379", "10.0.0.8:6379", "10.0.0.9:6379"}})
 	f.nodes[2].Reset()
 	f.nodes[1].Kill()
 	_, _ = lk.TryAcquire(t.Context(), "jobs") // finds out that the connections have broken
@@ -230,7 +230,7 @@ func setTexts(t *testing.T, g *texts) {
 	}
 	pass(time.Second)
 	f.nodes[2].Flush()
-	f.tellAs(f.nodes[2], "node1", f.kept(f.nodes[0]).Description)
+	f.TellAs(f.nodes[2], "node1", f.Kept(f.nodes[0]).Description)
 	f.nodes[1].Kill()
 	_, _ = copied.TryAcquire(t.Context(), "jobs")
 	pass(time.Minute)
@@ -241,8 +241,8 @@ func setTexts(t *testing.T, g *texts) {
 		t.Fatal(err)
 	}
 	pass(time.Second)
-	f.tellAs(f.nodes[3], "node0", f.kept(f.nodes[0]).Description)
-	f.tellAs(f.nodes[4], "node1", f.kept(f.nodes[0]).Description)
+	f.TellAs(f.nodes[3], "node0", f.Kept(f.nodes[0]).Description)
+	f.TellAs(f.nodes[4], "node1", f.Kept(f.nodes[0]).Description)
 	for _, n := range f.nodes[3:] { // what they keep is not known when New returns
 		n.Hang(true)
 	}
@@ -268,7 +268,7 @@ func setTexts(t *testing.T, g *texts) {
 	restored := second.Next()
 	restored.Set, restored.Members = "restored", []string{"node2", "node7", "node8"}
 	three.nodes[2].Forget()
-	three.tell(three.nodes[2], restored)
+	three.Tell(three.nodes[2], restored)
 	_, _ = lost.TryAcquire(t.Context(), "jobs")
 	pass(time.Second)
 	_, err = lost.TryAcquire(t.Context(), "jobs")
@@ -281,7 +281,7 @@ func setTexts(t *testing.T, g *texts) {
 
 	_, _, err = f.over(Options{}, newFleet(t, 32).nodes...)
 	g.say("32 nodes", err)
-	newer := f.kept(f.nodes[0]).Description.Text()
+	newer := f.Kept(f.nodes[0]).Description.Text()
 	d := wire.ParseDescription(strings.TrimSuffix(newer, "}") + `,"zones":3}`)
 	_, err = (&Change{Add: "node3"}).next(d, time.Now())
 	g.say("a later version has described the set", err)
@@ -680,11 +680,10 @@ func voteTexts(t *testing.T, g *texts) {
 		{"a node's marker is of the future", func(now time.Time) string { return mark("r", now.Add(time.Hour), "0") }, func(now time.Time) string { return mark("r", now, "0") }},
 	} {
 		ms := newModels(3)
-		lk := ms.over(t, &Options{Hooks: g.hooks(slog.LevelInfo)}, func(c *modelConn) execs {
-			if c.name == "node0" {
-				return &marked{c, m.before, m.value}
+		lk := ms.over(t, &Options{Hooks: g.hooks(slog.LevelInfo)}, func(c *modelConn) {
+			if c.model == ms[0] {
+				c.Server = &marked{c.Server, c.session, m.before, m.value}
 			}
-			return c
 		})
 		g.log(m.when)
 		lk.Close()
@@ -693,7 +692,8 @@ func voteTexts(t *testing.T, g *texts) {
 
 // A marked is a connection to a node that shows these markers when it is joined.
 type marked struct {
-	*modelConn
+	lane.Server
+	session       lane.Session
 	before, value func(time.Time) string
 }
 
@@ -772,16 +772,17 @@ func warningTexts(t *testing.T, g *texts) {
 	g.say("and with another node down", err)
 }
 
-// orderTexts: what happens to a node is told once, in the order in which it happens.
 // forgottenTexts: the place in the program is that of acquired in rig_test.go, without its line.
 func forgottenTexts(t *testing.T, g *texts) {
 	g.logged.take()
 	_, lk, _ := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelInfo)})
-	acquired(t, lk, "jobs", AutoRenew())
+	l := acquired(t, lk, "jobs", AutoRenew())
 	pass(2 * time.Hour)
+	_ = l.Release(t.Context())
 	g.say("a lock is renewed for long, and no context of it is in use", regexp.MustCompile(`_test\.go:\d+`).ReplaceAllString(g.logged.take(), "_test.go:1"))
 }
 
+// orderTexts: what happens to a node is told once, in the order in which it happens.
 func orderTexts(t *testing.T, g *texts) {
 	f, lk, _ := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelInfo)})
 	f.nodes[0].Kill()

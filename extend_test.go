@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/testbed/reading"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -333,24 +334,24 @@ func TestFilledNodesDoNotCount(t *testing.T) {
 			ms, filling, rivals, never := newModels(3), make(chan struct{}), make(chan struct{}), make(chan struct{})
 			defer close(never)
 			away := false
-			lk := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) execs {
-				return &gated{c, func(q *lane.Request) chan struct{} {
+			lk := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
+				c.gate(func(q *arena.Call) chan struct{} {
 					switch {
-					case c.name == "node0" && q.Op == wire.Acquire && q.Ticket == lane.Ours:
+					case c.model == ms[0] && q.Op == wire.Acquire && q.Ticket == lane.Ours:
 						return filling
-					case c.name == "node1" && away:
+					case c.model == ms[1] && away:
 						return never
 					}
 					return nil
-				}}
+				})
 			})
-			rival := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) execs {
-				return &gated{c, func(q *lane.Request) chan struct{} {
-					if c.name == "node1" && q.Op == wire.Acquire {
+			rival := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
+				c.gate(func(q *arena.Call) chan struct{} {
+					if c.model == ms[1] && (q.Op == wire.Acquire || q.Op == wire.Plain) {
 						return rivals
 					}
 					return nil
-				}}
+				})
 			})
 			l := acquired(t, lk, "a", TTL(600*time.Millisecond))
 			synctest.Wait()
@@ -389,13 +390,18 @@ func TestFilledNodesDoNotCount(t *testing.T) {
 	t.Run("not when the reply of the filling was lost", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(3)
-			l := acquired(t, ms.locker(t, nil), "a")
+			lk := ms.over(t, nil, func(c *modelConn) {
+				c.gate(func(q *arena.Call) chan struct{} {
+					if c.model != ms[0] || q.Op != wire.Acquire {
+						return nil
+					}
+					lost := make(chan struct{})
+					go func() { c.model.Lose(1); close(lost) }()
+					return lost
+				})
+			})
+			l := acquired(t, lk, "a")
 			ms[0].forget()
-			ms[0].spy = func(q *lane.Request) {
-				if q.Op == wire.Acquire {
-					ms[0].deaf = 1
-				}
-			}
 			if err := l.Extend(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -675,42 +681,6 @@ func TestDoPassesOnErrorsPanicsAndLosses(t *testing.T) {
 	})
 }
 
-// TestCloseEndsHeldLocks: contexts end with the Locker, and the keys by their TTL.
-func TestCloseEndsHeldLocks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ms := newModels(5)
-		lk := ms.locker(t, nil)
-		renewed, watched, plain := acquired(t, lk, "a", AutoRenew()), acquired(t, lk, "b"), acquired(t, lk, "c")
-		ctxs := []context.Context{renewed.Context(t.Context()), watched.Context(t.Context())}
-		if err := lk.Close(); err != nil {
-			t.Fatal(err)
-		}
-		for _, ctx := range ctxs {
-			if cause := context.Cause(ctx); !errors.Is(cause, ErrClosed) || !errors.Is(cause, ErrLost) {
-				t.Errorf("the cause is %v", cause)
-			}
-		}
-		if ctx := plain.Context(t.Context()); !errors.Is(context.Cause(ctx), ErrClosed) {
-			t.Errorf("a context asked for after Close: %v", context.Cause(ctx))
-		}
-		for _, l := range []*Lock{renewed, watched, plain} {
-			if err := l.Release(t.Context()); !errors.Is(err, ErrClosed) {
-				t.Errorf("Release after Close: %v", err)
-			}
-			if err := l.Extend(t.Context()); !errors.Is(err, ErrClosed) {
-				t.Errorf("Extend after Close: %v", err)
-			}
-		}
-		if left := ms.left(); len(left) != 15 {
-			t.Errorf("on the nodes: %v", left)
-		}
-		pass(10 * time.Second)
-		if left := ms.left(); len(left) > 0 {
-			t.Errorf("left after the TTL: %v", left)
-		}
-	})
-}
-
 // TestRenewalIsNotPutOff: that the holder extends the lock himself just now, and
 // gives up on it at once, is no reason to be late with the renewal.
 func TestRenewalIsNotPutOff(t *testing.T) {
@@ -735,171 +705,6 @@ func TestRenewalIsNotPutOff(t *testing.T) {
 		}
 		if err := l.Release(t.Context()); err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// gated are the connections of one client whose requests wait for a channel to be closed; nil: they do not.
-type gated struct {
-	*modelConn
-	gate func(q *lane.Request) chan struct{}
-}
-
-func (c *gated) Exec(batch []*lane.Request) error {
-	for _, q := range batch {
-		if gate := c.gate(q); gate != nil {
-			<-gate
-		}
-	}
-	return c.modelConn.Exec(batch)
-}
-
-// TestShutdownReleasesWhenTheWorkHasEnded: contexts end at once, locks when their work has, and the next process has them then.
-func TestShutdownReleasesWhenTheWorkHasEnded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f, lk, _ := aFleet(t, 3, Options{})
-		next, _ := f.open(Options{})
-		plain, renewed := acquired(t, lk, "plain"), acquired(t, lk, "renewed", AutoRenew())
-		joined := acquiredUnder(t, lk, renewed, "renewed", Reentrant())
-		var told, left time.Time
-		go func() {
-			err := lk.Do(t.Context(), "work", func(ctx context.Context, l *Lock) error {
-				<-ctx.Done()
-				told = time.Now()
-				if cause := context.Cause(ctx); !errors.Is(cause, ErrClosed) || errors.Is(cause, ErrLost) {
-					t.Errorf("the work was told %v", cause)
-				}
-				if err := l.Context(context.Background()).Err(); err == nil {
-					t.Error("a context that is made after Shutdown does not end")
-				}
-				pause(25 * time.Second) // for longer than the TTL: it is renewed
-				if err := l.Extend(context.Background()); err != nil {
-					t.Errorf("the lock was not held to the end of its work: %v", err)
-				}
-				left = time.Now()
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		}()
-		waited := make(chan error)
-		go func() {
-			_, err := lk.Acquire(t.Context(), "plain")
-			waited <- err
-		}()
-		got := make(chan time.Time)
-		go func() {
-			l, err := next.Acquire(t.Context(), "work")
-			if err != nil {
-				t.Error(err)
-			} else {
-				_ = l.Release(t.Context())
-			}
-			got <- time.Now()
-		}()
-		pass(time.Second)
-		began := time.Now()
-		over := make(chan error)
-		go func() { over <- lk.Shutdown(t.Context()) }()
-		synctest.Wait()
-		if err := <-waited; !errors.Is(err, ErrClosed) {
-			t.Errorf("the call that waited: %v", err)
-		}
-		if _, err := lk.TryAcquire(t.Context(), "new"); !errors.Is(err, ErrClosed) {
-			t.Errorf("a call after Shutdown: %v", err)
-		}
-		if err := <-over; err != nil {
-			t.Error(err)
-		}
-		if !told.Equal(began) {
-			t.Errorf("the work was told after %v", told.Sub(began))
-		}
-		if gap := (<-got).Sub(left); gap > 50*time.Millisecond {
-			t.Errorf("the next process has the lock %v after the work has ended", gap)
-		}
-		for _, name := range []string{"plain", "renewed", "new"} {
-			acquired(t, next, name)
-		}
-		if err := plain.Release(t.Context()); !errors.Is(err, ErrClosed) { // nobody has extended it, and Shutdown has not released it
-			t.Error(err)
-		}
-		for _, l := range []*Lock{renewed, joined} {
-			if err := l.Release(t.Context()); err != nil {
-				t.Errorf("a release after Shutdown has made it: %v", err)
-			}
-		}
-		if err := lk.Shutdown(t.Context()); !errors.Is(err, ErrClosed) {
-			t.Errorf("a second Shutdown: %v", err)
-		}
-	})
-}
-
-// TestShutdownThatEndsBeforeTheWork: no lock is released while a function of Do still runs, which may have acquired it.
-func TestShutdownThatEndsBeforeTheWork(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f, lk, _ := aFleet(t, 3, Options{})
-		next, _ := f.open(Options{})
-		over := make(chan struct{})
-		ended := make(chan error)
-		go func() {
-			ended <- lk.Do(t.Context(), "work", func(context.Context, *Lock) error { <-over; return nil })
-		}()
-		pass(time.Second)
-		acquired(t, lk, "other")
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		err := lk.Shutdown(ctx)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 function of Do") {
-			t.Errorf("Shutdown: %v", err)
-		}
-		if _, err := next.TryAcquire(t.Context(), "work"); !errors.Is(err, ErrHeld) {
-			t.Errorf("the lock whose work goes on: %v", err)
-		}
-		if _, err := next.TryAcquire(t.Context(), "other"); !errors.Is(err, ErrHeld) {
-			t.Errorf("a lock under which the function may work: %v", err)
-		}
-		close(over)
-		if err := <-ended; !errors.Is(err, ErrLost) {
-			t.Errorf("Do: %v", err)
-		}
-	})
-}
-
-// TestLocksAcquiredDuringShutdownAreGivenBack: whatever step an attempt is at.
-func TestLocksAcquiredDuringShutdownAreGivenBack(t *testing.T) {
-	for at := time.Duration(0); at < 3*time.Millisecond; at += 50 * time.Microsecond {
-		bubble(t, func(t *testing.T) {
-			f, lk, _ := aFleet(t, 3, Options{})
-			next, _ := f.open(Options{})
-			got := make(chan *Lock)
-			go func() {
-				l, err := lk.Acquire(t.Context(), "a")
-				if err != nil && !errors.Is(err, ErrClosed) {
-					t.Error(err)
-				}
-				got <- l
-			}()
-			time.Sleep(at)
-			if err := lk.Shutdown(t.Context()); err != nil {
-				t.Error(err)
-			}
-			<-got
-			acquired(t, next, "a")
-		})
-	}
-}
-
-// TestDroppedLocksDoNotAddUp: what Shutdown has to release is noted, and locks whose holders have dropped them are not kept.
-func TestDroppedLocksDoNotAddUp(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, lk, _ := aFleet(t, 3, Options{TTL: time.Second})
-		for i := range 1000 {
-			acquired(t, lk, fmt.Sprint(i))
-			time.Sleep(100 * time.Millisecond)
-		}
-		if n := len(lk.locks.all()); n > 64 {
-			t.Errorf("%d locks are noted, of which 10 live", n)
 		}
 	})
 }
@@ -930,6 +735,46 @@ func TestRenewWhileEndsWithItsContext(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestLocksInUseAreNotForgotten: no Warning if a context is made for each call, during Shutdown, and where MaxHold ends the lock.
+func TestLocksInUseAreNotForgotten(t *testing.T) {
+	for name, use := range map[string]func(lk *Locker, l *Lock){
+		"a context for each call": func(_ *Locker, l *Lock) {
+			for range 120 {
+				call, cancel := context.WithCancel(context.Background())
+				_ = l.Context(call)
+				pass(time.Minute / 2)
+				cancel()
+				pass(time.Minute / 2)
+			}
+		},
+		"Shutdown": func(lk *Locker, l *Lock) {
+			_ = l.Context(context.Background())
+			go func() {
+				_ = lk.Do(context.Background(), "b", func(context.Context, *Lock) error { pause(3 * time.Hour); return nil })
+			}()
+			pass(2 * time.Hour)
+			_ = lk.Shutdown(context.Background())
+		},
+		"MaxHold": func(lk *Locker, _ *Lock) {
+			if _, err := lk.TryAcquire(context.Background(), "c", AutoRenew(), MaxHold(3*time.Hour)); err != nil {
+				panic(err)
+			}
+			pass(2 * time.Hour)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				_, lk, _ := aFleet(t, 3, Options{Hooks: &Hooks{Warning: func(err error) { t.Error(err) }}})
+				l := acquired(t, lk, "a", AutoRenew())
+				if name == "MaxHold" {
+					_ = l.Release(t.Context())
+				}
+				use(lk, l)
+			})
+		})
+	}
 }
 
 // TestForgottenLockIsWarnedOfOnce: one that is renewed for an hour while nobody would notice its end, by the place in the program.

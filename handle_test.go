@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/lane"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
 )
 
 // handle detaches a lock, and gives what another process reads of what this one writes.
@@ -44,9 +44,9 @@ func attached(t *testing.T, lk *Locker, h Handle, options ...AcquireOption) *Loc
 // lock, and what is left of it is given back.
 func TestAttachGivesBackWhatIsLeftOfALostLock(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, ms models, rival *Locker){
-		"its TTL is over":        func(*testing.T, models, *Locker) { pass(10 * time.Second) },
+		"its TTL is over":        func(*testing.T, models, *Locker) { pass(10001 * time.Millisecond) },
 		"nodes have forgotten":   func(_ *testing.T, ms models, _ *Locker) { ms[0].forget(); ms[1].forget(); ms[2].forget() },
-		"another has it already": func(t *testing.T, _ models, rival *Locker) { pass(10 * time.Second); acquired(t, rival, "a") },
+		"another has it already": func(t *testing.T, _ models, rival *Locker) { pass(10001 * time.Millisecond); acquired(t, rival, "a") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestAttachRefusesVotesThatTookTheWholeLife(t *testing.T) {
 		lk := ms.locker(t, &Options{Clock: clock, Quorum: 3})
 		h := handle(t, acquired(t, lk, "a"))
 		ms[2].slow(time.Millisecond)
-		ms[2].spy = func(*lane.Request) { clock.skipped.Store(int64(9898 * time.Millisecond)) }
+		ms[2].spy = func(*arena.Call) { clock.skipped.Store(int64(9898 * time.Millisecond)) }
 		if q := wantQuorumError(t, attachFails(t, lk, h), ErrNoQuorum); q.Granted < 3 {
 			t.Errorf("%v", q)
 		}
@@ -285,7 +285,6 @@ func TestAttachRefusesBadHandlesUnsent(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, &Options{Separator: "/"})
 		good := handle(t, acquired(t, lk, "a/b"))
-		good.Fence = 7 // the model does not number paths
 		for _, tt := range []struct {
 			break_ func(*Handle)
 			want   string

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,11 +249,11 @@ func TestHooksTellAnswers(t *testing.T) {
 			t.Fatalf("got %v", f.answers)
 		}
 		for i, a := range f.answers {
-			want := redlocktrace.Reply{Step: "acquire", Name: "a", Node: ms[i].name, Outcome: "granted"}
+			want := redlocktrace.Reply{Step: "acquire", Name: "a", Node: ms[i].Name, Outcome: "granted"}
 			switch i {
 			case 0:
 				why := a.Err.(*NodeError)
-				if why.Outcome != OutcomeUnreachable || why.Err != errCut || why.Node != ms[i].name {
+				if why.Outcome != OutcomeUnreachable || why.Err != syscall.ECONNREFUSED || why.Node != ms[i].Name {
 					t.Errorf("got %+v", why)
 				}
 				want.Outcome, want.Err = "unreachable", why

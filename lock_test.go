@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // TestEndIsToldAtItsTimeWithItsCause: the end of validity is told at its time and with its cause, though
@@ -256,12 +259,12 @@ func TestReleaseReturnsWhenAQuorumCouldGrantAgain(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(5)
 			l := acquired(t, ms.locker(t, nil), "a")
-			ms[0].set(func(m *model) { m.fails = errLoading })
+			ms[0].Refuse(errLoading)
 			if err := l.Extend(t.Context()); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()
-			ms[0].set(func(m *model) { m.fails = nil })
+			ms[0].Refuse(nil)
 			if err := l.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -288,7 +291,7 @@ func TestReleaseReturnsWhenAQuorumCouldGrantAgain(t *testing.T) {
 			synctest.Wait()
 			for _, m := range ms {
 				if n := len(m.seen); n != 2 {
-					t.Errorf("%s saw %q", m.name, m.seen)
+					t.Errorf("%s saw %q", m.Name, m.seen)
 				}
 			}
 		})
@@ -690,26 +693,62 @@ func TestMinHoldKeepsAReleasedLock(t *testing.T) {
 	}
 }
 
-// TestMinHoldOfALostLockIsLost: a release under MinHold says so if a quorum does not have the lock any more, or does not answer.
+// TestMinHoldOfALostLockIsLost: a release under MinHold says so if a quorum does not have the lock any more, or does not
+// answer, as any release does: with the error, and to Hooks.Unreleased.
 func TestMinHoldOfALostLockIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f, lk, _ := aFleet(t, 3, Options{})
+		told := make(chan error, 2)
+		f, lk, _ := aFleet(t, 3, Options{Hooks: &Hooks{Unreleased: func(_ *Lock, err error) { told <- err }}})
 		l := acquired(t, lk, "a", MinHold(5*time.Second))
 		for _, n := range f.nodes {
 			n.Evict(9)
 		}
 		wantQuorumError(t, l.Release(t.Context()), ErrLost)
+		wantQuorumError(t, <-told, ErrLost)
 
 		l = acquired(t, lk, "b", MinHold(5*time.Second))
 		for _, n := range f.nodes {
 			n.Hang(true)
 		}
 		wantQuorumError(t, l.Release(t.Context()), ErrNoQuorum)
+		wantQuorumError(t, <-told, ErrNoQuorum)
 		for _, n := range f.nodes {
 			n.Hang(false)
 		}
 		pass(30 * time.Second)
 		acquired(t, lk, "b")
+	})
+}
+
+// TestMinHoldWithASetThatHasChanged: the release goes by the members that there are then.
+func TestMinHoldWithASetThatHasChanged(t *testing.T) {
+	onNodes(t, 4, func(f *fleet) {
+		lk, operator := f.locker(Options{}, f.nodes[:3]...), f.locker(Options{}, f.nodes[:3]...)
+		f.locks(lk, true)
+		f.locks(operator, true)
+		l := acquired(f.T, lk, "a", AutoRenew(), MinHold(9*time.Second))
+		f.change(operator, Change{Add: f.nodes[3].Name})
+		if err := l.Release(f.Context()); err != nil {
+			f.Error(err)
+		}
+	})
+}
+
+// TestMinHoldByTheClockThatIsBehind: a clock that is set forward ends MinHold no earlier.
+func TestMinHoldByTheClockThatIsBehind(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, lk, h := aFleet(t, 3, Options{})
+		other, _ := f.open(Options{})
+		l := acquired(t, lk, "a", MinHold(9*time.Second))
+		pass(time.Second)
+		h.Skew(8 * time.Second)
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pass(7 * time.Second)
+		if _, err := other.TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) {
+			t.Errorf("8 s after the lock was acquired: %v", err)
+		}
 	})
 }
 
@@ -733,6 +772,9 @@ func TestMinHoldOfAHandleThatJoins(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		_, lk, _ := aFleet(t, 3, Options{})
 		l := acquired(t, lk, "a")
+		if _, err := lk.TryAcquire(l.Context(t.Context()), "a", Reentrant(), MinHold(time.Hour)); err == nil {
+			t.Error("MinHold of a handle is over MaxTTL")
+		}
 		j := acquiredUnder(t, lk, l, "a", Reentrant(), MinHold(3*time.Second))
 		if err := errors.Join(l.Release(t.Context()), j.Release(t.Context())); err != nil {
 			t.Fatal(err)
@@ -754,4 +796,43 @@ func acquiredUnder(t *testing.T, lk *Locker, l *Lock, name string, options ...Ac
 		t.Fatal(err)
 	}
 	return j
+}
+
+// TestMinHoldKeepsWhatIsGrantedLate: a node that grants the lock after its release keeps the token, too, as a spare.
+func TestMinHoldKeepsWhatIsGrantedLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, lk, host := aFleet(t, 3, Options{})
+		other, _ := f.open(Options{})
+		first := acquired(t, other, "a")
+		got := make(chan *Lock)
+		go func() {
+			l, err := lk.Acquire(t.Context(), "a", MinHold(8*time.Second))
+			if err != nil {
+				t.Error(err)
+			}
+			got <- l
+		}()
+		pass(time.Second)
+		late := make(chan struct{})
+		f.nodes[2].Before(func(from *arena.Host, calls []arena.Call) <-chan struct{} {
+			if from == host && calls[0].Op == wire.Acquire {
+				return late
+			}
+			return nil
+		})
+		if err := first.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l := <-got
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		close(late)
+		pass(time.Second)
+		for _, n := range f.nodes {
+			if f.Tokens(n) != 1 {
+				t.Errorf("%s has %d tokens", n.Name, f.Tokens(n))
+			}
+		}
+	})
 }

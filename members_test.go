@@ -858,7 +858,7 @@ func manyMembers(t *testing.T, die bool) {
 		}
 		pass(time.Second)
 		for _, node := range f.nodes[n-3:] {
-			if left := f.tokens(node); left > 0 {
+			if left := f.Tokens(node); left > 0 {
 				f.Errorf("%d tokens are left on %s", left, node.Name)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,7 +44,7 @@ func TestHungLaneIsBounded(t *testing.T) {
 		if took := time.Since(start); took > 0 {
 			t.Errorf("%d locks with two of five nodes hung waited %v for them", locks, took)
 		}
-		if now := leaks.Running() - int(under.Load()); now > goroutines {
+		if now := leaks.Running(); now > goroutines {
 			t.Errorf("%d goroutines, %d before", now, goroutines)
 		}
 		pass(lk.settings().NodeTimeout + time.Millisecond)
@@ -180,8 +181,8 @@ func TestReleaseIsKeptUntilTheNodeConfirmsIt(t *testing.T) {
 	}{
 		{"killed", (*model).kill, (*model).revive},
 		{"hung", (*model).hang, (*model).resume},
-		{"refusing", func(m *model) { m.set(func(m *model) { m.fails = errLoading }) }, func(m *model) { m.set(func(m *model) { m.fails = nil }) }},
-		{"reply lost", func(m *model) { m.set(func(m *model) { m.deaf = 1 }) }, func(*model) {}},
+		{"refusing", func(m *model) { m.Refuse(errLoading) }, func(m *model) { m.Refuse(nil) }},
+		{"reply lost", func(m *model) { m.Lose(1) }, func(*model) {}},
 	} {
 		for _, rtt := range []time.Duration{0, 10 * time.Millisecond} {
 			t.Run(fmt.Sprint(tt.name, ", ", rtt), func(t *testing.T) {
@@ -227,7 +228,7 @@ func TestRefusalsLeaveNothingToRelease(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
-		ms[0].set(func(m *model) { m.fails = errLoading })
+		ms[0].Refuse(errLoading)
 		for range 100 {
 			acquired(t, lk, "a").Release(t.Context())
 			synctest.Wait()
@@ -293,8 +294,7 @@ func TestLaneKeepsOrder(t *testing.T) {
 				}
 				lk := ms.locker(t, nil)
 				for i, m := range ms {
-					m.slow(rtt/2 + time.Duration(i)*time.Millisecond)
-					m.set(func(m *model) { m.jitter = 10 * rtt })
+					m.Delay(rtt+time.Duration(2*i)*time.Millisecond, 10*rtt)
 				}
 				var wg sync.WaitGroup
 				for i := range 100 {
@@ -319,7 +319,7 @@ func TestLaneKeepsOrder(t *testing.T) {
 						var step, key string
 						fmt.Sscan(did, &step, &key)
 						if last[key] == step {
-							t.Fatalf("%s: two of %q in a row", m.name, did)
+							t.Fatalf("%s: two of %q in a row", m.Name, did)
 						}
 						last[key] = step
 					}
@@ -370,22 +370,22 @@ func TestFarLinkCostsOneRoundTrip(t *testing.T) {
 
 // counting notes the size of each batch.
 type counting struct {
-	*modelConn
+	lane.Server
 	counts  sync.Mutex
 	batches []int
 }
 
 // over has what goes over this connection counted.
-func (c *counting) over(conn *modelConn) execs {
-	c.modelConn = conn
-	return c
+func (c *counting) over(conn *modelConn) {
+	c.Server = conn.Server
+	conn.Server = c
 }
 
-func (c *counting) Exec(batch []*lane.Request) error {
+func (c *counting) Encode(batch []*lane.Request) {
 	c.counts.Lock()
 	c.batches = append(c.batches, len(batch))
 	c.counts.Unlock()
-	return c.modelConn.Exec(batch)
+	c.Server.Encode(batch)
 }
 
 func (c *counting) sizes() []int {
@@ -405,9 +405,9 @@ func TestRefusedReleaseIsSentAgainWithoutACall(t *testing.T) {
 		pass(time.Millisecond)
 		go given.Release(t.Context()) // there at 6 ms, back at 11 ms
 		pass(4500 * time.Microsecond)
-		ms[0].set(func(m *model) { m.fails = errLoading })
+		ms[0].Refuse(errLoading)
 		pass(time.Second)
-		ms[0].set(func(m *model) { m.fails = nil })
+		ms[0].Refuse(nil)
 		pass(time.Second)
 		if left := ms.left(); len(left) != 1 || ms[0].holder("kept") == "" {
 			t.Errorf("left on the nodes: %v", left)
@@ -615,7 +615,7 @@ func TestRefusedReleaseEndsWithItsToken(t *testing.T) {
 		lk := ms.locker(t, &Options{TTL: time.Second})
 		l := acquired(t, lk, "a")
 		synctest.Wait()
-		ms[0].set(func(m *model) { m.fails = errDenied })
+		ms[0].Refuse(errDenied)
 		l.Release(t.Context())
 		pass(1900 * time.Millisecond)
 		if kept := lk.lanes.Weigh()[0]; kept != 1 {
@@ -653,5 +653,290 @@ func TestNothingIsReleasedThatWasNeverSent(t *testing.T) {
 		}
 		pass(5 * time.Second)
 		ms.empty(t)
+	})
+}
+
+// TestCloseEndsHeldLocks: contexts end with the Locker, and the keys by their TTL.
+func TestCloseEndsHeldLocks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		renewed, watched, plain := acquired(t, lk, "a", AutoRenew()), acquired(t, lk, "b"), acquired(t, lk, "c")
+		ctxs := []context.Context{renewed.Context(t.Context()), watched.Context(t.Context())}
+		if err := lk.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, ctx := range ctxs {
+			if cause := context.Cause(ctx); !errors.Is(cause, ErrClosed) || !errors.Is(cause, ErrLost) {
+				t.Errorf("the cause is %v", cause)
+			}
+		}
+		if ctx := plain.Context(t.Context()); !errors.Is(context.Cause(ctx), ErrClosed) {
+			t.Errorf("a context asked for after Close: %v", context.Cause(ctx))
+		}
+		for _, l := range []*Lock{renewed, watched, plain} {
+			if err := l.Release(t.Context()); !errors.Is(err, ErrClosed) {
+				t.Errorf("Release after Close: %v", err)
+			}
+			if err := l.Extend(t.Context()); !errors.Is(err, ErrClosed) {
+				t.Errorf("Extend after Close: %v", err)
+			}
+		}
+		if left := ms.left(); len(left) != 15 {
+			t.Errorf("on the nodes: %v", left)
+		}
+		pass(10*time.Second + time.Millisecond) // a key is there in the millisecond of its end
+		if left := ms.left(); len(left) > 0 {
+			t.Errorf("left after the TTL: %v", left)
+		}
+	})
+}
+
+// TestShutdownReleasesWhenTheWorkHasEnded: contexts end at once, locks when their work has, and the next process has them then.
+func TestShutdownReleasesWhenTheWorkHasEnded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, lk, _ := aFleet(t, 3, Options{})
+		next, _ := f.open(Options{})
+		plain, renewed := acquired(t, lk, "plain"), acquired(t, lk, "renewed", AutoRenew())
+		joined := acquiredUnder(t, lk, renewed, "renewed", Reentrant())
+		var told, left time.Time
+		go func() {
+			err := lk.Do(t.Context(), "work", func(ctx context.Context, l *Lock) error {
+				<-ctx.Done()
+				told = time.Now()
+				if cause := context.Cause(ctx); !errors.Is(cause, ErrClosed) || errors.Is(cause, ErrLost) {
+					t.Errorf("the work was told %v", cause)
+				}
+				if err := l.Context(context.Background()).Err(); err == nil {
+					t.Error("a context that is made after Shutdown does not end")
+				}
+				pause(25 * time.Second) // for longer than the TTL: it is renewed
+				if err := l.Extend(context.Background()); err != nil {
+					t.Errorf("the lock was not held to the end of its work: %v", err)
+				}
+				left = time.Now()
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+		waited := make(chan error)
+		go func() {
+			_, err := lk.Acquire(t.Context(), "plain")
+			waited <- err
+		}()
+		got := make(chan time.Time)
+		go func() {
+			l, err := next.Acquire(t.Context(), "work")
+			if err != nil {
+				t.Error(err)
+			} else {
+				_ = l.Release(t.Context())
+			}
+			got <- time.Now()
+		}()
+		pass(time.Second)
+		began := time.Now()
+		over := make(chan error)
+		go func() { over <- lk.Shutdown(t.Context()) }()
+		synctest.Wait()
+		if err := <-waited; !errors.Is(err, ErrClosed) {
+			t.Errorf("the call that waited: %v", err)
+		}
+		if _, err := lk.TryAcquire(t.Context(), "new"); !errors.Is(err, ErrClosed) {
+			t.Errorf("a call after Shutdown: %v", err)
+		}
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+		if !told.Equal(began) {
+			t.Errorf("the work was told after %v", told.Sub(began))
+		}
+		if gap := (<-got).Sub(left); gap > 50*time.Millisecond {
+			t.Errorf("the next process has the lock %v after the work has ended", gap)
+		}
+		for _, name := range []string{"plain", "renewed", "new"} {
+			acquired(t, next, name)
+		}
+		if err := plain.Release(t.Context()); !errors.Is(err, ErrClosed) { // nobody has extended it, and Shutdown has not released it
+			t.Error(err)
+		}
+		for _, l := range []*Lock{renewed, joined} {
+			if err := l.Release(t.Context()); err != nil {
+				t.Errorf("a release after Shutdown has made it: %v", err)
+			}
+		}
+		if err := lk.Shutdown(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("a second Shutdown: %v", err)
+		}
+	})
+}
+
+// TestShutdownThatEndsBeforeTheWork: no lock is released while a function of Do still runs, which may have acquired it.
+func TestShutdownThatEndsBeforeTheWork(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, lk, _ := aFleet(t, 3, Options{})
+		next, _ := f.open(Options{})
+		over := make(chan struct{})
+		ended := make(chan error)
+		go func() {
+			ended <- lk.Do(t.Context(), "work", func(context.Context, *Lock) error { <-over; return nil })
+		}()
+		pass(time.Second)
+		acquired(t, lk, "other")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		err := lk.Shutdown(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 function of Do") {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if _, err := next.TryAcquire(t.Context(), "work"); !errors.Is(err, ErrHeld) {
+			t.Errorf("the lock whose work goes on: %v", err)
+		}
+		if _, err := next.TryAcquire(t.Context(), "other"); !errors.Is(err, ErrHeld) {
+			t.Errorf("a lock under which the function may work: %v", err)
+		}
+		close(over)
+		if err := <-ended; !errors.Is(err, ErrLost) {
+			t.Errorf("Do: %v", err)
+		}
+	})
+}
+
+// TestLocksAcquiredDuringShutdownAreGivenBack: whatever step an attempt is at.
+func TestLocksAcquiredDuringShutdownAreGivenBack(t *testing.T) {
+	for at := time.Duration(0); at < 3*time.Millisecond; at += 50 * time.Microsecond {
+		bubble(t, func(t *testing.T) {
+			f, lk, _ := aFleet(t, 3, Options{})
+			next, _ := f.open(Options{})
+			got := make(chan *Lock)
+			go func() {
+				l, err := lk.Acquire(t.Context(), "a")
+				if err != nil && !errors.Is(err, ErrClosed) {
+					t.Error(err)
+				}
+				got <- l
+			}()
+			time.Sleep(at)
+			if err := lk.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+			<-got
+			acquired(t, next, "a")
+		})
+	}
+}
+
+// TestShutdownReleasesNoLockThatIsInUse: under a lock that joined another one, and in another process that shares it.
+func TestShutdownReleasesNoLockThatIsInUse(t *testing.T) {
+	for name, acquire := range map[string]func(f *fleet, lk *Locker, over chan struct{}) (inUse string){
+		"Do has joined a lock of Acquire": func(f *fleet, lk *Locker, over chan struct{}) string {
+			l := acquired(f.T, lk, "a", AutoRenew())
+			go func() {
+				_ = lk.Do(l.Context(f.Context()), "a", func(context.Context, *Lock) error { <-over; return nil }, Reentrant())
+			}()
+			return "a"
+		},
+		"a function of Do has acquired a lock": func(f *fleet, lk *Locker, over chan struct{}) string {
+			go func() {
+				_ = lk.Do(f.Context(), "a", func(context.Context, *Lock) error { acquired(f.T, lk, "b"); <-over; return nil })
+			}()
+			return "b"
+		},
+		"another process has attached a lock that is attached during Shutdown": func(f *fleet, lk *Locker, over chan struct{}) string {
+			other, _ := f.open(Options{})
+			h, err := acquired(f.T, other, "a").Detach()
+			if err == nil {
+				_, err = other.Attach(f.Context(), h, AutoRenew())
+			}
+			if err != nil {
+				f.Error(err)
+			}
+			go func() { _ = lk.Do(f.Context(), "b", func(context.Context, *Lock) error { <-over; return nil }) }()
+			time.AfterFunc(1500*time.Millisecond, func() {
+				if _, err := lk.Attach(context.Background(), h); !errors.Is(err, ErrClosed) {
+					f.Errorf("attached: %v", err)
+				}
+			})
+			return "a"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f, lk, _ := aFleet(t, 3, Options{})
+				next, _ := f.open(Options{})
+				over := make(chan struct{})
+				inUse := acquire(f, lk, over)
+				pass(time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := lk.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Shutdown: %v", err)
+				}
+				if _, err := next.TryAcquire(t.Context(), inUse); !errors.Is(err, ErrHeld) {
+					t.Errorf("another process asks for the lock: %v", err)
+				}
+				close(over)
+			})
+		})
+	}
+}
+
+// TestShutdownReleasesAHandleThatOutlivesDo: a handle that joined Do's lock, and was not released with it.
+func TestShutdownReleasesAHandleThatOutlivesDo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, lk, _ := aFleet(t, 3, Options{})
+		next, _ := f.open(Options{})
+		err := lk.Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
+			_, err := lk.Acquire(ctx, "a", Reentrant(), AutoRenew())
+			return err
+		})
+		if err := errors.Join(err, lk.Shutdown(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		acquired(t, next, "a")
+	})
+}
+
+// TestShutdownIsNotPutOffByLoops: Do in a loop, as for an election, gets ErrClosed, and Shutdown does not wait for it.
+func TestShutdownIsNotPutOffByLoops(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, lk, _ := aFleet(t, 3, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for i := range 4 {
+			go func() {
+				for ctx.Err() == nil {
+					if err := lk.Do(ctx, fmt.Sprint(i), func(context.Context, *Lock) error { pause(10 * time.Millisecond); return nil }); err != nil {
+						pause(time.Millisecond)
+					}
+				}
+			}()
+		}
+		pass(time.Second)
+		began := time.Now()
+		if err := lk.Shutdown(t.Context()); err != nil || time.Since(began) > 50*time.Millisecond {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		cancel()
+		pass(time.Second)
+	})
+}
+
+// TestDroppedLocksDoNotAddUp: what Shutdown has to release is noted, and locks whose holders have dropped them are not kept
+// for much longer than they live: neither one by one nor after many at once.
+func TestDroppedLocksDoNotAddUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, lk, _ := aFleet(t, 3, Options{TTL: time.Second})
+		for i := range 1000 {
+			acquired(t, lk, fmt.Sprint(i))
+			if i >= 500 {
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		if n := len(lk.locks.locks); n > 64 {
+			t.Errorf("%d locks are noted, of which 10 live", n)
+		}
 	})
 }

@@ -56,7 +56,7 @@ func TestOptionsAreCheckedTogether(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				ms := newModels(tt.n)
-				lk, err := ms.start(tt.opts, func(c *modelConn) execs { return c })
+				lk, err := ms.start(tt.opts, func(*modelConn) {})
 				if err == nil {
 					defer lk.Close()
 				}
@@ -139,7 +139,9 @@ func TestAcquireOptionsAreChecked(t *testing.T) {
 // seenBy are the requests that the nodes have got.
 func (ms models) seenBy() (n int) {
 	for _, m := range ms {
-		m.set(func(m *model) { n += len(m.seen) })
+		m.mu.Lock()
+		n += len(m.seen)
+		m.mu.Unlock()
 	}
 	return n
 }

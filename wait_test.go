@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/lane"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -153,14 +153,14 @@ func TestKeyThatIsNoLockEndsTheWait(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
 		for _, m := range ms[:2] {
-			m.set(func(m *model) {
-				m.fails = redisError("WRONGTYPE Operation against a key holding the wrong kind of value")
-			})
+			m.Put("a")
 		}
 		_, err := lk.Acquire(t.Context(), "a")
 		if q := wantQuorumError(t, err, ErrNoQuorum); q.Nodes()[0].Outcome != OutcomeNotALock {
 			t.Error(err)
 		}
+		ms[0].Take("a")
+		ms[1].Take("a")
 		pass(time.Second)
 		ms.empty(t)
 	})
@@ -183,9 +183,9 @@ func TestSplitVotesResolve(t *testing.T) {
 				begin := time.Now()
 				for c := range tt.contenders {
 					// Each contender is near to other nodes: votes do split.
-					lk := ms.over(t, nil, func(conn *modelConn) execs {
+					lk := ms.over(t, nil, func(conn *modelConn) {
 						i := slices.Index(ms, conn.model)
-						return &far{conn, time.Duration((i+c)%tt.nodes) * time.Millisecond / 4}
+						conn.host.Far(conn.model.Name, time.Duration((i+c)%tt.nodes)*time.Millisecond/4)
 					})
 					for range 10 {
 						wg.Go(func() {
@@ -215,18 +215,6 @@ func TestSplitVotesResolve(t *testing.T) {
 			})
 		})
 	}
-}
-
-// far is a model at the end of a slower link than others have to it.
-type far struct {
-	*modelConn
-	delay time.Duration
-}
-
-func (f *far) Exec(batch []*lane.Request) error {
-	time.Sleep(f.delay)
-	defer time.Sleep(f.delay)
-	return f.modelConn.Exec(batch)
 }
 
 // TestContextThatEndsWithTheAnswerIsInTheError: a context that ends in the very moment in which an attempt is decided is in the error all the
@@ -364,9 +352,7 @@ func TestCloseBeforeALateGrant(t *testing.T) {
 				t.Fatal(err)
 			}
 			granted := false
-			ms[2].set(func(m *model) {
-				m.spy = func(q *lane.Request) { granted = granted || q.Op == wire.Acquire }
-			})
+			ms[2].spy = func(c *arena.Call) { granted = granted || c.Op == wire.Acquire || c.Op == wire.Plain }
 			time.AfterFunc(100*time.Millisecond, ms[2].resume)
 			if err := lk.Close(); err != nil {
 				t.Error(err)
@@ -454,12 +440,16 @@ func TestCallersOfAProcessAreOneWaiter(t *testing.T) {
 		}
 		pass(time.Second)
 		s, err := lk.Inspect(t.Context(), "a")
-		if err != nil || len(s.Waiting) != 0 {
-			t.Errorf("%v, %v", s.Waiting, err) // the models do not tell
+		if err != nil || len(s.Waiting) != 1 {
+			t.Errorf("%v, %v", s.Waiting, err)
 		}
 		for _, m := range ms {
-			if n := len(*m.queue("a")); n != 1 {
-				t.Errorf("%s has %d waiters", m.name, n)
+			n := 0
+			for range m.Waiters() {
+				n++
+			}
+			if n != 1 {
+				t.Errorf("%s has %d waiters", m.Name, n)
 			}
 		}
 		l.Release(t.Context())
@@ -483,7 +473,7 @@ func TestHeartbeatReplacesLostMessages(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				ms := newModels(5)
 				for _, m := range ms {
-					m.mute = true
+					m.Mute(true)
 				}
 				a, b := ms.locker(t, &Options{TTL: ttl}), ms.locker(t, &Options{TTL: ttl})
 				for i := range 10 {
@@ -517,7 +507,8 @@ func TestDeadWaiterHoldsUpOthersForItsLease(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				ms := newModels(5)
 				l, _ := ms.locker(t, nil).TryAcquire(t.Context(), "a")
-				first := ms.locker(t, nil)
+				var process *arena.Host
+				first := ms.over(t, nil, func(c *modelConn) { process = c.host })
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				go first.Acquire(ctx, "a")
@@ -537,12 +528,7 @@ func TestDeadWaiterHoldsUpOthersForItsLease(t *testing.T) {
 				switch how {
 				case "dies": // it is heard of no more
 					limit = 3 * waitlist.Heartbeat(10*time.Second)
-					for _, m := range ms {
-						m.set(func(m *model) {
-							m.dead = wire.ProcessOf((*m.queue("a"))[0].Waiter)
-							delete(m.ears, m.earOf(m.dead))
-						})
-					}
+					process.Crash()
 				case "leaves":
 					cancel()
 				case "closes":
@@ -572,7 +558,7 @@ func TestSubscriptionsEnd(t *testing.T) {
 		lk := ms.locker(t, nil)
 		ears := func() (n int) {
 			for _, m := range ms {
-				m.set(func(m *model) { n += len(m.ears) })
+				n += m.Subscriptions()
 			}
 			return n
 		}
@@ -630,7 +616,7 @@ func TestBrokenSubscriptionIsMadeAgain(t *testing.T) {
 			}()
 			pass(100 * time.Millisecond)
 			for _, m := range ms {
-				m.deafen()
+				m.DropSubscriptions()
 			}
 			begin := time.Now()
 			l.Release(t.Context())
@@ -719,7 +705,7 @@ func TestWaitersOfAForeignLockRetryOften(t *testing.T) {
 			time.AfterFunc(time.Duration(i)*700*time.Millisecond, func() {
 				freed = time.Now()
 				for _, m := range ms {
-					m.set(func(m *model) { delete(m.keys, "a") })
+					m.Delete("a")
 				}
 			})
 			l, err := lk.Acquire(t.Context(), "a")

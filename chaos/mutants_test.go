@@ -5,6 +5,12 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,7 +114,8 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/conn.go", "if q.Step() == wire.Plain || q.reloads == maxReloads {", "if q.reloads == maxReloads {"},
 	}, "model", "churn", 2000},
 	{"a release may overtake its acquire", []edit{
-		{"internal/testbed/model/link.go", "max(there, time.Until(l.arrives)+1)", "there"},
+		{"internal/testbed/model/link.go", "max(there, time.Until(l.arrives)+l.node.gap())", "there"},
+		{"internal/testbed/model/link.go", "next := s.coming[0]", "next := m"},
 	}, "model", "slow links", 2000},
 	{"a node that owes a release is asked to take the token again", []edit{
 		{"internal/lane/lane.go", "case at == releasing && q.Counts(), at == inFlight && q.Op == wire.Acquire:", "case false:"},
@@ -346,7 +353,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/testbed/model/scripts.go", "count = max(count, n.counts[below(key)])", "count = max(count, 0)"},
 	}, "model", "kinds", 500},
 	{"a lock with several keys is granted if the last of them is free", []edit{
-		{"internal/testbed/model/scripts.go", "case h.who != \"\":\n\t\t\tif err := n.enter(c)", "case h.who != \"\" && i == len(c.Keys)-1:\n\t\t\tif err := n.enter(c)"},
+		{"internal/testbed/model/scripts.go", "case h.there:\n\t\t\tif err := n.enter(c)", "case h.there && i == len(c.Keys)-1:\n\t\t\tif err := n.enter(c)"},
 	}, "model", "kinds", 200},
 	{"only one of several names is locked", []edit{
 		{"keys.go", "names = append(names, name)\n", "names = append(names, name)[:1]\n"},
@@ -358,21 +365,21 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "rival operators", 3000},
 	{"a node grants, whatever description it has", []edit{
 		{"internal/testbed/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case c.Mark != \"\" && !alike(c.Mark, n.marker):"},
-		{"internal/testbed/model/scripts.go", "// count has a counter say", `func alike(a, b string) bool {
+		{"internal/testbed/model/scripts.go", "// count raises a counter", `func alike(a, b string) bool {
 	one, ok1 := wire.ParseMarker(a)
 	other, ok2 := wire.ParseMarker(b)
 	return ok1 && ok2 && one.Same(other)
 }
 
-// count has a counter say`},
+// count raises a counter`},
 		{"internal/wire/plain.go", "case mark != \"\" && p.Marker != mark:", "case mark != \"\" && !alike(p.Marker, mark):"},
-		{"internal/wire/plain.go", "// Read gives the reply for", `func alike(a, b string) bool {
+		{"internal/wire/plain.go", "// Read judges the answer", `func alike(a, b string) bool {
 	one, ok1 := ParseMarker(a)
 	other, ok2 := ParseMarker(b)
 	return ok1 && ok2 && one.Same(other)
 }
 
-// Read gives the reply for`},
+// Read judges the answer`},
 	}, "model", "rival operators", 3000},
 	{"a vote counts, whatever the epoch", []edit{
 		{"internal/vote/keeps.go", "case d != nil && kept.Same(d):", "case d != nil && kept.Description != nil && kept.Set == d.Set:"},
@@ -417,7 +424,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/believed.go", "(known != nil || d.Has(w.Name))", "d.Has(w.Name)"},
 	}, "model", "members", 3000},
 	{"a node that keeps a description has lost nothing", []edit{
-		{"internal/vote/node.go", "\t\treturn m.Marked()\n\t})", "\t\treturn m.Marked() && mark.Told.Description == nil\n\t})"},
+		{"internal/vote/node.go", "\t\treturn m.Marked()\n\t})", "\t\treturn m.Marked() && mark.Kept.Description == nil\n\t})"},
 	}, "model", "a snapshot of an earlier set", 1000},
 	{"a node that comes is told by those alone that have heard of a majority", []edit{
 		{"internal/testbed/model/store.go", " || n.comes(d)):", "):"},
@@ -522,6 +529,60 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
+// TestMutantsCompile checks the types of each package that a mutant changes. A mutant that does not compile convicts
+// nobody, and only a run of all mutants would notice.
+func TestMutantsCompile(t *testing.T) {
+	need.Full(t)
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", "./...")
+	list.Dir = root
+	text, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type pkg struct {
+		ImportPath, Dir, Export string
+		GoFiles                 []string
+	}
+	byPath, byDir := make(map[string]pkg), make(map[string]pkg)
+	for all := json.NewDecoder(bytes.NewReader(text)); all.More(); {
+		var p pkg
+		if err := all.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		byPath[p.ImportPath], byDir[p.Dir] = p, p
+	}
+	fset := token.NewFileSet()
+	others := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(byPath[path].Export) })
+	for _, m := range mutants {
+		replaced, err := m.apply(root)
+		if err != nil {
+			continue // TestMutantsApply says so
+		}
+		for changed := range replaced {
+			p := byDir[filepath.Dir(changed)]
+			var files []*ast.File
+			for _, name := range p.GoFiles {
+				var source any // nil: as it is
+				if edited, ok := replaced[filepath.Join(p.Dir, name)]; ok {
+					source = edited
+				}
+				file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), source, parser.SkipObjectResolution)
+				if err != nil {
+					t.Errorf("%s: %v", m.name, err)
+				}
+				files = append(files, file)
+			}
+			if _, err := (&types.Config{Importer: others}).Check(p.ImportPath, fset, files, nil); err != nil && filepath.Ext(changed) == ".go" {
+				t.Errorf("%s: %v", m.name, err)
+			}
+		}
+	}
+}
+
 // TestMutants builds each mutant and runs its scenario until the judge convicts it. The model arena
 // convicts in the same schedule every time, so the test begins with the schedule that the document has.
 // A change of the library can make another one of it: then the test searches for the first schedule that
@@ -562,26 +623,38 @@ func TestMutants(t *testing.T) {
 	}
 }
 
+// apply returns the edited files, by their paths.
+func (m *mutant) apply(root string) (map[string][]byte, error) {
+	replaced := make(map[string][]byte)
+	for _, e := range m.edits {
+		path := filepath.Join(root, e.file)
+		source, ok := replaced[path]
+		if !ok {
+			var err error
+			if source, err = os.ReadFile(path); err != nil {
+				return nil, err
+			}
+		}
+		if n := bytes.Count(source, []byte(e.old)); n != 1 {
+			return nil, fmt.Errorf("%s has %q %d times, not once: adapt the mutant to the source", e.file, e.old, n)
+		}
+		replaced[path] = bytes.Replace(source, []byte(e.old), []byte(e.new), 1)
+	}
+	return replaced, nil
+}
+
 // overlay writes the edited files to dir, with an overlay file for the compiler, which uses them instead of the
 // originals.
 func (m *mutant) overlay(root, dir string) (file string, err error) {
+	replaced, err := m.apply(root)
+	if err != nil {
+		return "", err
+	}
 	var overlay struct{ Replace map[string]string }
 	overlay.Replace = make(map[string]string)
-	for i, e := range m.edits {
-		path := filepath.Join(root, e.file)
-		from := path
-		if earlier, ok := overlay.Replace[path]; ok {
-			from = earlier
-		}
-		source, err := os.ReadFile(from)
-		if err != nil {
-			return "", err
-		}
-		if n := bytes.Count(source, []byte(e.old)); n != 1 {
-			return "", fmt.Errorf("%s has %q %d times, not once: adapt the mutant to the source", e.file, e.old, n)
-		}
-		changed := filepath.Join(dir, fmt.Sprint(i, filepath.Base(e.file)))
-		if err := os.WriteFile(changed, bytes.Replace(source, []byte(e.old), []byte(e.new), 1), 0o600); err != nil {
+	for path, source := range replaced {
+		changed := filepath.Join(dir, fmt.Sprint(len(overlay.Replace), filepath.Base(path)))
+		if err := os.WriteFile(changed, source, 0o600); err != nil {
 			return "", err
 		}
 		overlay.Replace[path] = changed

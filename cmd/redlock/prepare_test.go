@@ -3,10 +3,13 @@
 package main
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/peek"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
@@ -23,6 +26,36 @@ func TestPrepareCountsTheMembers(t *testing.T) {
 	}
 	w.restart(3)
 	if code, stdout, stderr := w.redlock("prepare", "--timeout", "0s", "--quorum", "--json"); code != 69 || !strings.Contains(stdout, `"votes": 1,`) || !strings.Contains(stdout, `"quorum": 3,`) {
+		t.Errorf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+// prepare makes the set with --max-ttl also if the nodes are started only while it waits, as on a cluster. Otherwise
+// the first program would, with its own.
+func TestPrepareMakesTheSetOfLateNodes(t *testing.T) {
+	t.Parallel()
+	w := &ward{T: t, servers: redistest.NewServers(t, 3)}
+	w.give(0, 1, 2)
+	for _, s := range w.servers {
+		s.Kill()
+	}
+	restarted := make(chan error, 1)
+	go func() {
+		time.Sleep(peek.Patience + time.Second) // prepare has given up that they make the set at once
+		var errs []error
+		for _, s := range w.servers {
+			errs = append(errs, s.Restart())
+		}
+		restarted <- errors.Join(errs...)
+	}()
+	code, stdout, stderr := w.redlock("prepare", "--ttl", "1s", "--max-ttl", "3s", "--timeout", "1m")
+	if err := <-restarted; err != nil {
+		t.Fatal(err)
+	}
+	if code != 0 || stdout != "all 3 nodes vote\n" || strings.Contains(stderr, "the set is not made yet") {
+		t.Errorf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	if code, stdout, stderr := w.redlock("members"); code != 0 || !strings.Contains(stdout, "MaxTTL 3s") {
 		t.Errorf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }

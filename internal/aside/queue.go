@@ -1,6 +1,5 @@
-// Package aside runs a user's callbacks off the path of everything else: one after another, on one
-// goroutine. A callback that sleeps, or writes to a pipe that nobody reads, delays the callbacks
-// behind it and nothing else.
+// Package aside runs a user's callbacks off the path of everything else: one after another, on one goroutine. A
+// callback that sleeps, or writes to a pipe that nobody reads, delays the callbacks behind it and nothing else.
 package aside
 
 import (
@@ -9,53 +8,49 @@ import (
 	"time"
 )
 
-// Bounds of what waits in a Queue. Most calls keep an error and some words: a full Queue has less
-// than 4 MB.
+// Bounds of what waits in a Queue. Most calls keep an error and some words: a full Queue has less than 4 MB.
 const (
 	mostNews    = 1024
 	mostDetails = 8192
 )
 
-// pause is the shortest time between two reports of dropped calls, so that a Queue that is never
-// quick enough does not report once for each call.
+// pause is the shortest time between two reports of dropped calls.
 const pause = time.Minute
 
-// A Class says what a Queue drops when callbacks are slower than what they are called for.
+// A Class says which calls a Queue drops when callbacks are slower than the events that they report.
 type Class uint8
 
 const (
-	// News is what an operator has to know, such as the state of a node. If 1,024 of it wait, the
-	// oldest is dropped: the last word about each node stays.
+	// News is what an operator has to know, such as the state of a node. If 1,024 of these wait, the oldest is dropped:
+	// so the latest news of each node stays.
 	News Class = iota
 
-	// Detail is what is of use only with the rest of it, such as the beginning of an operation. If
-	// 8,192 calls wait that are Detail or Final, the next one is dropped.
+	// Detail is of use only together with the rest of it, such as the beginning of an operation. If 8,192 calls wait
+	// that are Detail or Final, a new Detail is dropped.
 	Detail
 
-	// Final belongs to a Detail that was taken, and is never dropped. The caller bounds how many
-	// there are.
+	// Final belongs to a Detail that was taken, and is never dropped. The caller bounds how many there are.
 	Final
 )
 
-// A Queue runs callbacks in the order in which they were added. It has a goroutine while there is
-// something to run. The zero Queue is ready for use.
+// A Queue runs callbacks in the order in which they were added. It has a goroutine while there is something to run. The
+// zero Queue is ready for use.
 type Queue struct {
-	// Dropped is called on the Queue's goroutine when calls were dropped: how many, and the slowest
-	// callback since the Queue was empty, with the time that it took. It is called once a minute
-	// at most. Nil: nobody is told.
+	// Dropped is called on the Queue's goroutine when calls were dropped, once a minute at most: with their number, and
+	// the slowest callback since the Queue was empty, and how long that took. Nil: not reported.
 	Dropped func(n int, slowest string, took time.Duration)
 
-	mu       sync.Mutex        // protects what follows; under it nothing is called
+	mu       sync.Mutex        // protects what follows; nothing is called under it
 	waits    [Final + 1][]call // of each class, in order
-	added    int               // calls so far, which numbers them across the classes
+	added    int               // the number of the last call, across the classes
 	running  bool              // there is a goroutine
 	closed   bool
-	now      string    // the callback that runs; "": none
-	since    time.Time // when it began
-	slowest  string    // since the Queue was empty
-	took     time.Duration
-	dropped  int // and not reported yet
-	reported time.Time
+	now      string        // the name of the callback that runs; "": none
+	since    time.Time     // when that began
+	slowest  string        // the name of the slowest callback since the Queue was empty
+	took     time.Duration // by slowest
+	dropped  int           // calls that were dropped and not reported yet
+	reported time.Time     // when Dropped was last called
 }
 
 type call struct {
@@ -64,9 +59,8 @@ type call struct {
 	f      func()
 }
 
-// Add lets a callback run after all that were added before. It never waits. Name is the callback's,
-// for a report. Add returns false if the callback will not run: the Queue is closed, or full of
-// Detail.
+// Add makes a callback run after all that were added before. It never waits. name identifies the callback in reports.
+// False: the callback will not run, since the Queue is closed, or full of Detail.
 func (q *Queue) Add(class Class, name string, f func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,10 +82,10 @@ func (q *Queue) Add(class Class, name string, f func()) bool {
 	return true
 }
 
-// full reports whether no more Detail is taken. Under the mutex.
+// full reports whether no more Detail is taken. Caller holds q.mu.
 func (q *Queue) full() bool { return len(q.waits[Detail])+len(q.waits[Final]) >= mostDetails }
 
-// put adds a call, and take takes the oldest of a class. Under the mutex.
+// put adds a call, and take removes the oldest of a class. Caller holds q.mu.
 func (q *Queue) put(class Class, name string, f func()) {
 	q.added++
 	q.waits[class] = append(q.waits[class], call{q.added, name, f})
@@ -105,7 +99,7 @@ func (q *Queue) take(class Class) call {
 	return c
 }
 
-// Full reports whether a Detail would be dropped now, and counts it as dropped if so.
+// Full reports whether a Detail would be dropped now, and counts one as dropped if so.
 func (q *Queue) Full() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -116,8 +110,8 @@ func (q *Queue) Full() bool {
 	return true
 }
 
-// run runs the callbacks until none is left. A panic of a callback is not recovered. A callback that
-// ends its goroutine, as testing.T.FailNow does, does not end the Queue.
+// run runs the callbacks until none is left. It does not recover a panic of a callback. A callback that ends its
+// goroutine, as testing.T.FailNow does, does not end the Queue.
 func (q *Queue) run() {
 	alive := true
 	defer func() {
@@ -135,7 +129,7 @@ func (q *Queue) run() {
 	}
 }
 
-// next returns what the goroutine runs next; false: it ends, since nothing is left.
+// next returns what the goroutine runs next; false: nothing is left, and the goroutine ends.
 func (q *Queue) next() (func(), bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -166,8 +160,7 @@ func (q *Queue) next() (func(), bool) {
 	return c.f, true
 }
 
-// Wait waits until all callbacks have run that were added before, or ctx ends. It reports whether
-// they have.
+// Wait waits until all callbacks have run that were added before. False: ctx has ended first.
 func (q *Queue) Wait(ctx context.Context) bool {
 	done := make(chan struct{})
 	q.mu.Lock()
@@ -185,9 +178,8 @@ func (q *Queue) Wait(ctx context.Context) bool {
 	}
 }
 
-// Close takes no more callbacks, and waits for those that were added before for so long at most. It
-// returns how many will not run, and the callback that has not returned. The goroutine ends with
-// that callback.
+// Close takes no more callbacks, and waits at most limit for those that were added before. It returns how many will not
+// run, and the name of the callback that has not returned; "": none. The goroutine ends with that callback.
 func (q *Queue) Close(limit time.Duration) (left int, stuck string) {
 	q.mu.Lock()
 	q.closed = true
@@ -202,7 +194,7 @@ func (q *Queue) Close(limit time.Duration) (left int, stuck string) {
 	left = q.dropped
 	for _, waits := range q.waits {
 		for _, c := range waits {
-			if c.name != "" { // or it is what Wait has added
+			if c.name != "" { // "": it is the one of Wait
 				left++
 			}
 		}

@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// A Writer passes what is written to it on to another writer, on a goroutine of its own, so that
-// Write never waits: not for a pipe that nobody reads, nor for a terminal that was stopped.
+// A Writer passes what is written to it on to another writer, on a goroutine of its own, so that Write never waits: not
+// for a pipe that nobody reads, nor for a terminal that was stopped.
 type Writer struct {
 	to    io.Writer
 	bound int
 	told  func(dropped int) string
 	queue Queue
 
-	mu      sync.Mutex // protects what follows; under it nothing is written
+	mu      sync.Mutex // protects what follows; nothing is written under it
 	waiting int        // bytes
-	dropped int        // writes
+	dropped int        // calls of Write
 	err     error      // of the last write that failed
 }
 
-// NewWriter returns a Writer to another writer. If so many bytes wait, what comes next is dropped.
-// Once there is room again the Writer writes what told returns for the number of writes that were
-// dropped.
+// NewWriter returns a Writer to another writer. While bound bytes or more would wait, Write drops what it gets. Once
+// there is room again, the Writer writes what told returns for the number of dropped calls.
 func NewWriter(to io.Writer, bound int, told func(dropped int) string) *Writer {
 	return &Writer{to: to, bound: bound, told: told}
 }
@@ -40,7 +39,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// add passes p on, after word of what was dropped before it. Under the mutex.
+// add passes p on, after the text of told about what was dropped before. Caller holds w.mu.
 func (w *Writer) add(p []byte) {
 	var text []byte
 	if w.dropped > 0 {
@@ -60,7 +59,7 @@ func (w *Writer) add(p []byte) {
 	})
 }
 
-// Flush waits until all is written, or ctx ends, and returns the error of the last write that failed.
+// Flush waits until all is written, or ctx ends. It returns ctx's cause then, else the error of the last failed write.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.mu.Lock()
 	if w.dropped > 0 && w.waiting < w.bound {
@@ -75,7 +74,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	return w.err
 }
 
-// Close is Flush for so long at most. What is written afterwards is lost.
+// Close is Flush, for at most limit. What is written afterwards is lost.
 func (w *Writer) Close(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

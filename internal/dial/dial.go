@@ -1,4 +1,4 @@
-// Package dial makes connections to Redis servers: over TCP, TLS, or the socket of a file system.
+// Package dial makes connections to Redis servers: over TCP, TLS, or a Unix socket.
 package dial
 
 import (
@@ -21,16 +21,15 @@ import (
 // A Func makes a connection: the type of redis.Options.Dialer.
 type Func func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Plain makes connections without TLS. Timeout bounds each, and so does its context.
+// Plain makes connections without TLS. The timeout bounds each of them, and so does its context.
 func Plain(timeout time.Duration) Func {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, addr)
 	}
 }
 
-// Secure makes connections with TLS. Settings is called for each of them: files with certificates may have
-// been replaced since the last one. Unless the settings have a ServerName, the certificate must be for the
-// host that is dialed.
+// Secure makes connections with TLS. It calls settings for each of them: files with certificates may have been replaced
+// since the last one. Unless the settings have a ServerName, the certificate must be for the host in the address.
 func Secure(timeout time.Duration, settings func() (*tls.Config, error)) Func {
 	plain := Plain(timeout)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -57,14 +56,15 @@ func Secure(timeout time.Duration, settings func() (*tls.Config, error)) Func {
 	}
 }
 
-// IsDefault reports whether a dialer is go-redis's own: that of a client whose settings have none. Such
-// dialers differ in what they capture, and have their code in common.
+// IsDefault reports whether a dialer is go-redis's own, that of a client whose settings have none. Such dialers capture
+// different variables, but have their code in common.
 func IsDefault(dialer func(context.Context, string, string) (net.Conn, error)) bool {
 	return dialer == nil || reflect.ValueOf(dialer).Pointer() == theirs()
 }
 
+// theirs is the address of the code of go-redis's dialer.
 var theirs = sync.OnceValue(func() uintptr {
-	// With a name in the place of the address, go-redis would look it up.
+	// An address, since go-redis would look up a host name.
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
 	defer client.Close()
 	return reflect.ValueOf(client.Options().Dialer).Pointer()
@@ -78,10 +78,10 @@ func Host(addr string) string {
 	return addr
 }
 
-// shake makes a TLS connection of one without. A Redis port without TLS takes the handshake for the
-// beginning of a line, and waits for its end, of which no bytes that follow convince it: the handshake has
-// a NUL. So the handshake has three quarters of the time; then another connection asks the port in plain
-// text, and its answer tells what it is.
+// shake makes a TLS connection of one without. A Redis port without TLS takes the handshake for the beginning of a
+// line, and waits for the end of that line, which never comes, since the handshake has a NUL. So the handshake gets
+// three quarters of the time until ctx ends; after that, another connection asks the port in plain text (again makes
+// it), and the answer tells what the port is.
 func shake(ctx context.Context, conn net.Conn, settings *tls.Config, again func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	until, _ := ctx.Deadline()
 	if err := conn.SetDeadline(time.Now().Add(time.Until(until) * 3 / 4)); err != nil {
@@ -104,8 +104,8 @@ func shake(ctx context.Context, conn net.Conn, settings *tls.Config, again func(
 	return nil, err
 }
 
-// speaksPlain reports whether a port answers a PING without TLS, as a Redis server does, be it with an error. It
-// ends with ctx.
+// speaksPlain reports whether a port answers a PING without TLS, as Redis does, even if with an error. It ends with
+// ctx.
 func speaksPlain(ctx context.Context, dial func(context.Context) (net.Conn, error)) bool {
 	conn, err := dial(ctx)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package fresh writes the marker of a new server for a caller who knows that no lock can have been lost
-// with its data: the server may then vote at once. The library never does that: it waits.
+// Package fresh writes and deletes the marker of a server: the key that names the server process, and since when it has
+// its data. Its callers know what the library cannot, for example that no lock can have been lost with the data of a
+// new server, which may then vote at once. The library itself waits for a quarantine.
 package fresh
 
 import (
@@ -29,15 +30,14 @@ if ARGV[1] ~= '' then
 end
 return 1`
 
-// Unused reports whether nobody has used a server since it was started, or has lost its data. It is an error if the
-// server does not let the user see that.
+// Unused reports whether a server has no key at all: nobody has used it since it was started, or it has lost its data.
+// It returns an error if the server does not let the user see that.
 func Unused(ctx context.Context, client *redis.Client) (bool, error) {
 	return runUnused(ctx, client, "")
 }
 
-// SettleUnused gives a server the marker of one that has been running for a long time, and reports
-// true, if nobody has used it. It is for a caller that has been told that nobody can hold a lock
-// on the server: one that has lost its data looks the same.
+// SettleUnused writes the marker of a server that has been running for a long time, if Unused, and reports whether it
+// did. Its caller has been told that nobody can hold a lock on the server: one that has lost its data looks the same.
 func SettleUnused(ctx context.Context, client *redis.Client) (bool, error) {
 	mark, err := settled(ctx, client)
 	if err != nil {
@@ -55,8 +55,7 @@ func runUnused(ctx context.Context, client *redis.Client, mark string) (bool, er
 	return n == 1, err
 }
 
-// empty reports whether no database of a server has a key. INFO says it of all databases, and to every user that may
-// take locks.
+// empty reports whether no database of a server has a key, by what INFO says.
 func empty(ctx context.Context, client *redis.Client) (bool, error) {
 	info, err := client.Info(ctx, "keyspace").Result()
 	if err != nil {
@@ -75,8 +74,8 @@ func empty(ctx context.Context, client *redis.Client) (bool, error) {
 	return true, nil
 }
 
-// Settle gives a server the marker of one that has been running for a long time. It is for
-// a caller that has just started the server and knows that it cannot have lost anything.
+// Settle writes the marker of a server that has been running for a long time. Its caller has just started the server,
+// and knows that the server cannot have lost anything.
 func Settle(ctx context.Context, client *redis.Client) error {
 	mark, err := settled(ctx, client)
 	if err != nil {
@@ -85,8 +84,7 @@ func Settle(ctx context.Context, client *redis.Client) error {
 	return client.Set(ctx, script.Marker, mark, 0).Err()
 }
 
-// settled makes the marker of a server that has been running for a long time, from what the server says
-// of itself.
+// settled makes the marker of a server that has been running for ten years, from the run_id and time it reports.
 func settled(ctx context.Context, client *redis.Client) (string, error) {
 	info, err := client.Info(ctx, "server").Result()
 	if err != nil {

@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -12,8 +11,8 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/replace"
-	"github.com/quorumlock/redlock/internal/sim"
 	arena "github.com/quorumlock/redlock/internal/testbed/model"
+	"github.com/quorumlock/redlock/internal/testbed/modelset"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -31,24 +30,15 @@ func pass(d time.Duration) {
 
 // A fleet is a number of model nodes, and the processes that use them.
 type fleet struct {
-	*testing.T
+	*modelset.Fleet
 	nodes []*arena.Node
-	hosts int
 	host  map[*redlock.Locker]*arena.Host
 	weigh map[*redlock.Locker]func() []int
 }
 
 func newFleet(t *testing.T, n int) *fleet {
-	f := &fleet{T: t, host: make(map[*redlock.Locker]*arena.Host), weigh: make(map[*redlock.Locker]func() []int)}
-	for i := range n {
-		f.nodes = append(f.nodes, arena.NewNode(sim.Seed(1), fmt.Sprint("node", i), 400*time.Microsecond)) // one connection: the others join later
-	}
-	return f
-}
-
-// node returns the node with this name, or nil if there is none.
-func (f *fleet) node(name string) *arena.Node {
-	return arena.Named(f.nodes, name)
+	f := modelset.New(t, n)
+	return &fleet{f, f.Nodes, make(map[*redlock.Locker]*arena.Host), make(map[*redlock.Locker]func() []int)}
 }
 
 // client is a process of its own, whose clock is ahead.
@@ -78,66 +68,13 @@ func onNodes(t *testing.T, n int, test func(*fleet)) {
 	bubble(t, func(t *testing.T) { test(newFleet(t, n)) })
 }
 
-// tell has a node keep a description, if it keeps none or an earlier one.
-func (f *fleet) tell(n *arena.Node, d *wire.Description) {
-	f.Helper()
-	f.tellAs(n, n.Name, d)
-}
-
-func (f *fleet) tellAs(n *arena.Node, self string, d *wire.Description) {
-	f.Helper()
-	hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli()}
-	mark, err := f.join(n, hello)
-	hello.Keep, hello.While = wire.Kept{Self: self, Description: wire.ParseDescription(d.Text())}, mark.Value
-	if err == nil {
-		mark, err = f.join(n, hello)
-	}
-	if err != nil || mark.Kept.Description == nil {
-		f.Fatal(mark, err)
-	}
-}
-
-// kept is what a node keeps of its set.
-func (f *fleet) kept(n *arena.Node) wire.Kept {
-	f.Helper()
-	mark, err := f.join(n, wire.Hello{Marked: true, Time: time.Now().UnixMilli()})
-	if err != nil {
-		f.Fatal(err)
-	}
-	return mark.Kept
-}
-
-func (f *fleet) join(n *arena.Node, hello wire.Hello) (wire.Mark, error) {
-	mark, err := n.Dial(f.process(), time.Second).Connect(f.Context(), hello)
-	return mark, err
-}
-
-// agrees checks that nodes keep the same description, each under its own name, and gives it.
-func (f *fleet) agrees(nodes ...*arena.Node) *wire.Description {
-	f.Helper()
-	var first *wire.Description
-	for _, n := range nodes {
-		told := f.kept(n)
-		if told.Description == nil {
-			f.Fatalf("%s keeps nothing", n.Name)
-		}
-		if first == nil {
-			first = told.Description
-		}
-		if told.Text() != first.Text() || told.Self != n.Name {
-			f.Errorf("%s is %s and keeps %s, and another one keeps %s", n.Name, told.Self, told.Text(), first.Text())
-		}
-	}
-	return first
-}
-
 // described gives a client of nodes that keep the first description, and one that can follow that.
 func (f *fleet) described() (lk *redlock.Locker, next wire.Description) {
 	f.Helper()
 	lk = f.locker(redlock.Options{}, f.nodes...)
 	f.locks(lk, true)
 	pass(time.Second)
-	next = *f.agrees(f.nodes...).Next()
+	next = *f.Agrees(f.nodes...).Next()
 	next.Since++
 	return lk, next
 }
@@ -147,7 +84,7 @@ func (f *fleet) changed() (lk *redlock.Locker, second wire.Description) {
 	f.Helper()
 	lk, second = f.described()
 	for _, n := range f.nodes {
-		f.tell(n, &second)
+		f.Tell(n, &second)
 	}
 	f.locks(lk, true)
 	pass(time.Second)
@@ -168,31 +105,6 @@ func (f *fleet) locks(lk *redlock.Locker, want bool) (err error) {
 	}
 	pass(100 * time.Millisecond)
 	return err
-}
-
-// choose has a node take part in a choice, as a client does that ends before the next step.
-func (f *fleet) choose(n *arena.Node, ballot string, value *wire.Description) wire.Chosen {
-	f.Helper()
-	f.hosts++
-	l := n.Dial(arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts)), time.Second)
-	if _, err := l.Connect(f.Context(), wire.Hello{}); err != nil {
-		f.Fatal(err)
-	}
-	calls := []arena.Call{{Op: wire.Choose, Args: []string{"1", ballot, "", ""}}}
-	if value != nil {
-		calls[0].Args[0], calls[0].Args[2] = fmt.Sprint(value.Epoch), value.Text()
-	}
-	if value != nil && value.Epoch > 1 {
-		calls[0].Args[3] = value.Set
-	}
-	if err := l.Exec(calls); err != nil || calls[0].Err != nil {
-		f.Fatal(err, calls[0].Err)
-	}
-	c, ok := wire.ParseChosen(calls[0].Value)
-	if !ok {
-		f.Fatal(calls[0].Value)
-	}
-	return c
 }
 
 type warnings struct {
@@ -229,19 +141,10 @@ func (f *fleet) change(lk *redlock.Locker, c redlock.Change) redlock.Members {
 	return m
 }
 
-// tokens is how many locks are on a node.
-func (f *fleet) tokens(n *arena.Node) (count int) {
-	for range n.Tokens() {
-		count++
-	}
-	return count
-}
-
 // spelled is a process that reaches nodes by other addresses than the set has for them.
 func (f *fleet) spelled(opts redlock.Options, addr func(name string) string) *redlock.Locker {
 	f.Helper()
-	f.hosts++
-	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
+	h := f.Process()
 	opts.Clock = h
 	var given []string
 	for _, n := range f.nodes {
@@ -251,7 +154,7 @@ func (f *fleet) spelled(opts redlock.Options, addr func(name string) string) *re
 		if i := slices.Index(given, at); i >= 0 {
 			return f.nodes[i]
 		}
-		return f.node(at)
+		return f.Node(at)
 	}))
 	lk, err := redlock.New(arena.Clients(given), &opts)
 	if err != nil {
@@ -267,7 +170,7 @@ func (f *fleet) taken() (lk *redlock.Locker, chosen *wire.Description) {
 	f.Helper()
 	lk, next := f.described()
 	for _, n := range f.nodes[:2] {
-		f.choose(n, "000000000000000800000000", &next)
+		f.Choose(n, "000000000000000800000000", &next)
 	}
 	return lk, &next
 }
@@ -275,7 +178,7 @@ func (f *fleet) taken() (lk *redlock.Locker, chosen *wire.Description) {
 // keeps reports an error unless all nodes keep this description.
 func (f *fleet) keeps(d *wire.Description) {
 	f.Helper()
-	if kept := f.agrees(f.nodes...); kept.Text() != d.Text() {
+	if kept := f.Agrees(f.nodes...); kept.Text() != d.Text() {
 		f.Errorf("they keep %s", kept.Text())
 	}
 }
@@ -324,7 +227,7 @@ func same(lk *redlock.Locker) func() *redlock.Locker { return func() *redlock.Lo
 
 // tries is client, if New says no error.
 func (f *fleet) tries(opts *redlock.Options, ahead time.Duration) (*redlock.Locker, error) {
-	h := f.process()
+	h := f.Process()
 	h.Skew(ahead)
 	return f.open(h, *opts, f.nodes)
 }
@@ -332,23 +235,17 @@ func (f *fleet) tries(opts *redlock.Options, ahead time.Duration) (*redlock.Lock
 // over is another process, which is given these nodes. It is closed when the test ends.
 func (f *fleet) over(opts redlock.Options, nodes ...*arena.Node) (*redlock.Locker, error) {
 	opts.Owner = "host:1"
-	lk, err := f.open(f.process(), opts, nodes)
+	lk, err := f.open(f.Process(), opts, nodes)
 	if err == nil {
 		f.Cleanup(func() { lk.Close() })
 	}
 	return lk, err
 }
 
-// process is a new one, with a name of its own.
-func (f *fleet) process() *arena.Host {
-	f.hosts++
-	return arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
-}
-
 // open opens a Locker in a process. The fleet remembers the process, and what counts the Locker's lanes.
 func (f *fleet) open(h *arena.Host, opts redlock.Options, nodes []*arena.Node) (*redlock.Locker, error) {
 	opts.Clock = h
-	parts := h.Parts(f.node)
+	parts := h.Parts(f.Node)
 	var weigh func() []int
 	parts.Weigh = func(lanes func() []int) { weigh = lanes }
 	replace.In(&opts, parts)

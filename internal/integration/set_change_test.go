@@ -52,7 +52,7 @@ func TestChangeBesideAStranger(t *testing.T) {
 		f.locks(lk, true)
 		pass(time.Second)
 		f.nodes[2].Flush()
-		f.tell(f.nodes[2], &wire.Description{MaxTTL: 10_000, Epoch: 7, Set: "another", Members: []string{"node2", "node3", "node4"}})
+		f.Tell(f.nodes[2], &wire.Description{MaxTTL: 10_000, Epoch: 7, Set: "another", Members: []string{"node2", "node3", "node4"}})
 		f.locks(lk, true) // it finds out
 		pass(20 * time.Second)
 		if _, err := lk.Change(f.Context(), redlock.Change{Remove: "node0"}, nil); err == nil || !strings.Contains(err.Error(), "of 2 members 2 must vote, and only 1 could (node2: ineligible: it is a node of another set") {
@@ -117,7 +117,7 @@ func TestMemberDiesWhileOneComes(t *testing.T) {
 		"it dies": func(f *fleet) { f.nodes[0].Kill() },
 		"it has another set's data": func(f *fleet) {
 			f.nodes[0].Flush()
-			f.tell(f.nodes[0], &wire.Description{MaxTTL: 2000, Epoch: 1, Set: "another", Members: []string{"node0", "node1", "node2"}})
+			f.Tell(f.nodes[0], &wire.Description{MaxTTL: 2000, Epoch: 1, Set: "another", Members: []string{"node0", "node1", "node2"}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -71,7 +71,7 @@ func TestNewNodesAgree(t *testing.T) {
 					tt.after(f)
 				}
 				pass(time.Minute)
-				if d := f.agrees(f.nodes...); d.Epoch != 1 || len(d.Members) != tt.nodes {
+				if d := f.Agrees(f.nodes...); d.Epoch != 1 || len(d.Members) != tt.nodes {
 					t.Errorf("it is %s", d.Text())
 				}
 			})
@@ -116,25 +116,25 @@ func TestChoiceIsFinished(t *testing.T) {
 	}{
 		{"it had promises, of a ballot of the future", func(f *fleet) {
 			for _, n := range f.nodes {
-				f.choose(n, high, nil)
+				f.Choose(n, high, nil)
 			}
 		}, ""},
 		{"all have taken it", func(f *fleet) {
 			for _, n := range f.nodes {
-				f.choose(n, low, dead)
+				f.Choose(n, low, dead)
 			}
 		}, dead.Set},
 		{"a majority has taken it, and one an older one", func(f *fleet) {
-			f.choose(f.nodes[0], "000000000000000800000000", older)
-			f.choose(f.nodes[1], high, dead)
-			f.choose(f.nodes[2], high, dead)
+			f.Choose(f.nodes[0], "000000000000000800000000", older)
+			f.Choose(f.nodes[1], high, dead)
+			f.Choose(f.nodes[2], high, dead)
 		}, dead.Set},
-		{"all have answered, and one has taken it", func(f *fleet) { f.choose(f.nodes[0], low, dead) }, dead.Set},
+		{"all have answered, and one has taken it", func(f *fleet) { f.Choose(f.nodes[0], low, dead) }, dead.Set},
 		{"one was told", func(f *fleet) {
 			for _, n := range f.nodes[:2] {
-				f.choose(n, high, dead)
+				f.Choose(n, high, dead)
 			}
-			f.tell(f.nodes[1], dead)
+			f.Tell(f.nodes[1], dead)
 		}, dead.Set},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestChoiceIsFinished(t *testing.T) {
 				}
 				f.locks(lk, true)
 				pass(time.Second)
-				d := f.agrees(f.nodes...)
+				d := f.Agrees(f.nodes...)
 				if tt.want != "" && d.Set != tt.want || tt.want == "" && d.Set == dead.Set {
 					t.Errorf("the set is %q, want %q", d.Set, tt.want)
 				}
@@ -172,7 +172,7 @@ func TestForgetfulMemberInAChoice(t *testing.T) {
 				f.Errorf("the set was changed to %+v: %v", m, err)
 			}
 			cancel()
-			if d := f.agrees(f.nodes[1:]...); d.Epoch != 1 {
+			if d := f.Agrees(f.nodes[1:]...); d.Epoch != 1 {
 				f.Errorf("they keep %s", d.Text())
 			}
 		}
@@ -196,7 +196,7 @@ func TestForgetfulMemberBesideOneThatWasTold(t *testing.T) {
 		f.locks(lk, true)
 		pass(20 * time.Second)
 		f.locks(lk, true)
-		f.tell(f.nodes[0], chosen)
+		f.Tell(f.nodes[0], chosen)
 		two := 2
 		if m, err := lk.Change(f.Context(), redlock.Change{Quorum: &two}, nil); !errors.Is(err, redlock.ErrOvertaken) {
 			f.Errorf("what a majority had taken was forgotten: %+v: %v", m, err)
@@ -211,7 +211,7 @@ func TestForgetfulMemberBesideOneThatWasTold(t *testing.T) {
 func TestLossInTheMiddleOfAChange(t *testing.T) {
 	onNodes(t, 3, func(f *fleet) {
 		lk, chosen := f.taken()
-		f.tell(f.nodes[0], chosen)
+		f.Tell(f.nodes[0], chosen)
 		f.nodes[1].Flush()
 		_, _ = lk.TryAcquire(f.Context(), "found out")
 		pass(20 * time.Second)

@@ -37,7 +37,7 @@ func TestNoDescriptionWithoutAMajority(t *testing.T) {
 				if took := time.Since(begin); took > 2*time.Second {
 					t.Errorf("it has taken %v", took)
 				}
-				if told := f.kept(f.nodes[2]); told.Description != nil {
+				if told := f.Kept(f.nodes[2]); told.Description != nil {
 					t.Errorf("the third node keeps %v", told)
 				}
 				got := make(chan error, 1)
@@ -54,7 +54,7 @@ func TestNoDescriptionWithoutAMajority(t *testing.T) {
 					t.Errorf("%v after %v", err, time.Since(begin))
 				}
 				pass(time.Minute)
-				f.agrees(f.nodes...)
+				f.Agrees(f.nodes...)
 			})
 		})
 	}
@@ -67,7 +67,7 @@ func TestWithoutDescription(t *testing.T) {
 		l := atRest(f.T, lk, "name")
 		pass(time.Second)
 		for _, n := range f.nodes {
-			if told := f.kept(n); told.Description != nil {
+			if told := f.Kept(n); told.Description != nil {
 				t.Errorf("%s keeps %v", n.Name, told)
 			}
 		}
@@ -99,7 +99,7 @@ func TestNodesOfTwoSets(t *testing.T) {
 			pass(time.Second)
 			// The third node is the one that the set says, and not the one that was given.
 			for i, n := range f.nodes {
-				n, tokens := i < 3, f.tokens(n)
+				n, tokens := i < 3, f.Tokens(n)
 				if n != (tokens == 1) {
 					t.Errorf("node %d has %d locks", i, tokens)
 				}
@@ -116,9 +116,9 @@ func TestNodesOfTwoSets(t *testing.T) {
 	t.Run("a member's address leads to a node of the other", func(t *testing.T) {
 		onNodes(t, 6, func(f *fleet) {
 			one, other := two(f)
-			lost := *f.agrees(other...)
+			lost := *f.Agrees(other...)
 			one[2].Flush()
-			f.tell(one[2], &lost)
+			f.Tell(one[2], &lost)
 			lk := f.locker(redlock.Options{}, one...)
 			f.locks(lk, true)
 			one[1].Kill()
@@ -126,7 +126,7 @@ func TestNodesOfTwoSets(t *testing.T) {
 			if want := "node2: ineligible: it is a node of another set, with the members node3, node4, node5: give the nodes of one set, or make it forget, with redlock members forget"; !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)
 			}
-			if told := f.kept(one[2]); told.Set != lost.Set {
+			if told := f.Kept(one[2]); told.Set != lost.Set {
 				t.Errorf("it keeps %v", told)
 			}
 		})
@@ -140,18 +140,18 @@ func TestNodesOfTwoSets(t *testing.T) {
 				pass(time.Minute)
 			}
 			for _, n := range f.nodes[6:] {
-				if told := f.kept(n); told.Description != nil {
+				if told := f.Kept(n); told.Description != nil {
 					t.Errorf("%s keeps %v", n.Name, told)
 				}
 			}
-			f.agrees(one...)
+			f.Agrees(one...)
 		})
 	})
 	t.Run("one of each and a new one", func(t *testing.T) {
 		onNodes(t, 7, func(f *fleet) {
 			one, other := two(f)
 			f.locks(f.locker(redlock.Options{}, one[0], other[0], f.nodes[6]), false)
-			if told := f.kept(f.nodes[6]); told.Description != nil {
+			if told := f.Kept(f.nodes[6]); told.Description != nil {
 				t.Errorf("the new one keeps %v", told)
 			}
 		})
@@ -237,7 +237,7 @@ func TestLaterDescriptionReplacesTheOneBefore(t *testing.T) {
 					lk, next := f.described()
 					check := tt.held(f, lk)
 					for _, n := range f.nodes[:told] {
-						f.tell(n, &next)
+						f.Tell(n, &next)
 					}
 					check()
 					f.locks(lk, true)
@@ -246,7 +246,7 @@ func TestLaterDescriptionReplacesTheOneBefore(t *testing.T) {
 					if told == 1 { // that is no majority
 						want, they = 1, f.nodes[1:]
 					}
-					if d := f.agrees(they...); d.Epoch != want {
+					if d := f.Agrees(they...); d.Epoch != want {
 						t.Errorf("they keep %s", d.Text())
 					}
 					f.locks(lk, true)
@@ -271,7 +271,7 @@ func minority(t *testing.T, warning string, spoil func(f *fleet, n *arena.Node, 
 		lk := f.locker(redlock.Options{Hooks: hooks}, f.nodes[:3]...)
 		l := atRest(f.T, lk, "held", redlock.AutoRenew())
 		pass(time.Second)
-		d := f.agrees(f.nodes[:3]...)
+		d := f.Agrees(f.nodes[:3]...)
 		spoil(f, f.nodes[0], d)
 		f.nodes[0].Reset()
 		for range 5 {
@@ -294,7 +294,7 @@ func minority(t *testing.T, warning string, spoil func(f *fleet, n *arena.Node, 
 		mu.Unlock()
 		second := f.locker(redlock.Options{}, f.nodes[:3]...)
 		f.locks(second, true)
-		f.agrees(f.nodes[1:3]...)
+		f.Agrees(f.nodes[1:3]...)
 		f.nodes[1].Kill() // the other vote is missing
 		f.locks(second, false)
 		f.nodes[1].Restart(true)
@@ -302,7 +302,7 @@ func minority(t *testing.T, warning string, spoil func(f *fleet, n *arena.Node, 
 		f.nodes[0].Forget() // as redlock members forget does
 		_, _ = lk.TryAcquire(f.Context(), "found out")
 		pass(20 * time.Second)
-		f.agrees(f.nodes[:3]...)
+		f.Agrees(f.nodes[:3]...)
 		f.nodes[1].Kill()
 		_, _ = lk.TryAcquire(f.Context(), "found out")
 		pass(time.Second)
@@ -317,7 +317,7 @@ func TestDescriptionOfAMinorityDecidesNothing(t *testing.T) {
 		minority(t, "keeps a later description of the set (epoch 5", func(f *fleet, n *arena.Node, d *wire.Description) {
 			later := d.Next()
 			later.Epoch, later.Members = 5, []string{"node0", "node3", "node4"}
-			f.tell(n, later)
+			f.Tell(n, later)
 		})
 	})
 	t.Run("one that asks for no other vote", func(t *testing.T) {
@@ -350,9 +350,9 @@ func TestCopiesOfAnotherSetAreRefused(t *testing.T) {
 		production := f.locker(redlock.Options{}, f.nodes[:3]...)
 		l := atRest(f.T, production, "name", redlock.AutoRenew())
 		pass(time.Second)
-		d := f.agrees(f.nodes[:3]...)
-		f.tellAs(f.nodes[3], "node0", d)
-		f.tellAs(f.nodes[4], "node1", d)
+		d := f.Agrees(f.nodes[:3]...)
+		f.TellAs(f.nodes[3], "node0", d)
+		f.TellAs(f.nodes[4], "node1", d)
 		lk, err := f.over(redlock.Options{}, f.nodes[3:]...)
 		if err == nil {
 			pass(time.Second)
@@ -391,17 +391,17 @@ func TestClientsFinishAChangeThatHalfWasTold(t *testing.T) {
 			lk := f.locker(redlock.Options{}, f.nodes...)
 			l := atRest(f.T, lk, "held", redlock.AutoRenew())
 			pass(time.Second)
-			next := f.agrees(f.nodes...).Next()
+			next := f.Agrees(f.nodes...).Next()
 			next.MaxTTL = time.Minute.Milliseconds()
 			told := 1
 			if taken {
 				told = 2
-				f.choose(f.nodes[2], "000000000000000800000000", next)
+				f.Choose(f.nodes[2], "000000000000000800000000", next)
 			} else {
 				f.nodes[3].Kill() // one more may be missing
 			}
 			for _, n := range f.nodes[:told] {
-				f.tell(n, next)
+				f.Tell(n, next)
 			}
 			pass(20 * time.Second)
 			if err := l.Context(f.Context()).Err(); (err == nil) != taken {
@@ -419,7 +419,7 @@ func TestClientsFinishAChangeThatHalfWasTold(t *testing.T) {
 func TestSetHasANonce(t *testing.T) {
 	onNodes(t, 3, func(f *fleet) {
 		lk, _ := f.described()
-		first := f.agrees(f.nodes...)
+		first := f.Agrees(f.nodes...)
 		lk.Close()
 		for _, n := range f.nodes {
 			n.Flush()
@@ -428,7 +428,7 @@ func TestSetHasANonce(t *testing.T) {
 		_, _ = anew.TryAcquire(f.Context(), "found out")
 		pass(20 * time.Second)
 		f.locks(anew, true)
-		if second := f.agrees(f.nodes...); second.Set == first.Set {
+		if second := f.Agrees(f.nodes...); second.Set == first.Set {
 			t.Errorf("both are %s", first.Set)
 		}
 	})

@@ -25,7 +25,7 @@ func TestDescriptionComesBack(t *testing.T) {
 					first := f.locker(redlock.Options{}, f.nodes...)
 					f.locks(first, true)
 					pass(time.Second)
-					was := f.agrees(f.nodes...)
+					was := f.Agrees(f.nodes...)
 					lk := first
 					if other {
 						lk = f.spelled(redlock.Options{}, func(name string) string { return "alias-of-" + name })
@@ -37,7 +37,7 @@ func TestDescriptionComesBack(t *testing.T) {
 					}
 					f.locks(lk, tt.lost == 1) // finds out
 					pass(time.Second)
-					if is := f.agrees(f.nodes...); is.Text() != was.Text() {
+					if is := f.Agrees(f.nodes...); is.Text() != was.Text() {
 						t.Errorf("it is %s, and was %s", is.Text(), was.Text())
 					}
 					f.locks(lk, tt.lost == 1)
@@ -77,7 +77,7 @@ func TestMostHaveForgotten(t *testing.T) {
 			f.Errorf("New: %v", err)
 		}
 		for _, n := range f.nodes[:2] {
-			if told := f.kept(n); told.Description != nil {
+			if told := f.Kept(n); told.Description != nil {
 				f.Errorf("%s was told %s", n.Name, told.Text())
 			}
 		}
@@ -85,13 +85,13 @@ func TestMostHaveForgotten(t *testing.T) {
 		restored.Set = "restored"
 		for _, n := range f.nodes {
 			n.Forget()
-			f.tell(n, &restored)
+			f.Tell(n, &restored)
 		}
 		f.locks(lk, false) // finds out, and the nodes have no vote
 		pass(20 * time.Second)
 		f.locks(lk, true)
 		f.locks(f.locker(redlock.Options{}, f.nodes...), true)
-		f.agrees(f.nodes...)
+		f.Agrees(f.nodes...)
 	})
 }
 
@@ -102,14 +102,14 @@ func TestKeptNoneWhenTheSetWasNew(t *testing.T) {
 		first := &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "new", Members: []string{"node0", "node1", "node2"}, Since: 1}
 		second := first.Next()
 		second.Quorum = 3
-		f.tell(f.nodes[2], second)
+		f.Tell(f.nodes[2], second)
 		f.nodes[2].Hang(true)
 		lk, err := f.over(redlock.Options{}, f.nodes...)
 		if err != nil {
 			f.Fatal(err)
 		}
 		for _, n := range f.nodes[:2] {
-			f.tell(n, second)
+			f.Tell(n, second)
 			n.Hang(true)
 		}
 		f.nodes[2].Hang(false)
@@ -162,20 +162,20 @@ func TestRivalSetHasChanged(t *testing.T) {
 		lk := f.locker(redlock.Options{}, f.nodes[:3]...)
 		f.locks(lk, true)
 		pass(time.Second)
-		first := f.agrees(f.nodes[:3]...)
+		first := f.Agrees(f.nodes[:3]...)
 		anew := &wire.Description{Epoch: 1, Set: "anew", Members: first.Members, MaxTTL: first.MaxTTL, Since: first.Since + 1}
 		f.nodes[1].Hang(true)
 		f.nodes[2].Hang(true)
 		f.nodes[0].Flush()
-		f.tell(f.nodes[0], anew)
+		f.Tell(f.nodes[0], anew)
 		_, _ = lk.TryAcquire(f.Context(), "found out")
 		pass(time.Second)
 		second := anew.Next() // while the client does nothing, node3 takes the place of node2
 		second.Members = []string{"node0", "node1", "node2", "node3"}
 		third := second.Next()
 		third.Members = []string{"node0", "node1", "node3"}
-		f.tell(f.nodes[0], third)
-		f.tell(f.nodes[3], third)
+		f.Tell(f.nodes[0], third)
+		f.Tell(f.nodes[3], third)
 		f.nodes[1].Flush()
 		apart := func(near, far []*arena.Node) {
 			for _, n := range near {
@@ -191,7 +191,7 @@ func TestRivalSetHasChanged(t *testing.T) {
 			pass(time.Second)
 		}
 		_ = f.locks(lk, false)
-		if told := f.kept(f.nodes[1]); told.Description != nil {
+		if told := f.Kept(f.nodes[1]); told.Description != nil {
 			f.Errorf("node1 was told %s", told.Text())
 		}
 		apart([]*arena.Node{f.nodes[0], f.nodes[3]}, f.nodes[1:3])
@@ -213,7 +213,7 @@ func TestAwayAfterAnotherDescription(t *testing.T) {
 			third := second.Next()
 			third.Members = []string{"node1", "node2", "node3"}
 			for _, n := range f.nodes[1:] {
-				f.tell(n, third)
+				f.Tell(n, third)
 			}
 			return f.nodes[1:]
 		}},
@@ -223,7 +223,7 @@ func TestAwayAfterAnotherDescription(t *testing.T) {
 			f.nodes[0].Flush()
 			f.nodes[2].Forget()
 			for _, n := range f.nodes[2:] {
-				f.tell(n, restored)
+				f.Tell(n, restored)
 			}
 			return f.nodes[2:]
 		}},
@@ -233,7 +233,7 @@ func TestAwayAfterAnotherDescription(t *testing.T) {
 				sleeper := f.locker(redlock.Options{}, f.nodes[:3]...)
 				f.locks(sleeper, true)
 				pass(time.Second)
-				served := f.locker(redlock.Options{}, tt.after(f, f.agrees(f.nodes[:3]...))...)
+				served := f.locker(redlock.Options{}, tt.after(f, f.Agrees(f.nodes[:3]...))...)
 				pass(20 * time.Second)
 				f.locks(served, true)
 				f.nodes[1].Flush()
@@ -244,7 +244,7 @@ func TestAwayAfterAnotherDescription(t *testing.T) {
 					_ = f.locks(sleeper, false)
 					pass(10 * time.Second)
 				}
-				if told := f.kept(f.nodes[1]); told.Description != nil && told.Epoch == 1 {
+				if told := f.Kept(f.nodes[1]); told.Description != nil && told.Epoch == 1 {
 					f.Errorf("node1 was told %s", told.Text())
 				}
 				f.nodes[2].Hang(false)
@@ -263,7 +263,7 @@ func TestHalfHasForgotten(t *testing.T) {
 		_, _ = lk.TryAcquire(f.Context(), "found out")
 		pass(20 * time.Second)
 		f.locks(lk, true)
-		f.agrees(f.nodes...)
+		f.Agrees(f.nodes...)
 	})
 }
 
@@ -289,7 +289,7 @@ func TestMadeAnewBesideAMember(t *testing.T) {
 			pass(time.Second)
 			f.locks(lk, true)
 		}
-		if told := f.kept(last); told.Epoch != 2 {
+		if told := f.Kept(last); told.Epoch != 2 {
 			t.Errorf("it was told %v", told)
 		}
 		last.Forget()
@@ -313,11 +313,11 @@ func TestSleeperTakesNoOtherSet(t *testing.T) {
 		after func(f *fleet)
 	}{
 		{"one serves others, two are emptied", 2, func(f *fleet) {
-			f.tell(f.nodes[0], &wire.Description{MaxTTL: 10_000, Epoch: 4, Set: "another", Members: []string{"node0", "10.0.0.8:1", "10.0.0.9:1"}})
+			f.Tell(f.nodes[0], &wire.Description{MaxTTL: 10_000, Epoch: 4, Set: "another", Members: []string{"node0", "10.0.0.8:1", "10.0.0.9:1"}})
 		}},
 		{"two serve others, of which one loses its data, and one is down", 1, func(f *fleet) {
 			for _, n := range f.nodes[:2] {
-				f.tell(n, &wire.Description{MaxTTL: 10_000, Epoch: 3, Set: "another", Members: []string{"node0", "node1"}})
+				f.Tell(n, &wire.Description{MaxTTL: 10_000, Epoch: 3, Set: "another", Members: []string{"node0", "node1"}})
 			}
 			theirs := f.locker(redlock.Options{}, f.nodes[:2]...)
 			pass(20 * time.Second)
@@ -331,10 +331,10 @@ func TestSleeperTakesNoOtherSet(t *testing.T) {
 				sleeper := f.locker(redlock.Options{}, f.nodes[:3]...)
 				f.locks(sleeper, true)
 				pass(time.Second)
-				known := *f.agrees(f.nodes[:3]...).Copy()
+				known := *f.Agrees(f.nodes[:3]...).Copy()
 				if known.Epoch = tt.by; tt.by > 1 {
 					for _, n := range f.nodes[:3] {
-						f.tell(n, &known)
+						f.Tell(n, &known)
 					}
 					f.locks(sleeper, true)
 					pass(time.Second)
@@ -342,7 +342,7 @@ func TestSleeperTakesNoOtherSet(t *testing.T) {
 				now := known
 				now.Epoch, now.Members = 9, []string{"node3", "node4", "node5"}
 				for _, n := range f.nodes[3:] {
-					f.tell(n, &now)
+					f.Tell(n, &now)
 				}
 				lk := f.locker(redlock.Options{}, f.nodes[3:]...)
 				for _, n := range f.nodes[:3] {
@@ -368,7 +368,7 @@ func TestCopyOfAMember(t *testing.T) {
 			onNodes(t, 3, func(f *fleet) {
 				before, second := f.described()
 				f.nodes[2].Flush()
-				f.tellAs(f.nodes[2], "node0", &second)
+				f.TellAs(f.nodes[2], "node0", &second)
 				for _, lk := range []*redlock.Locker{before, f.locker(redlock.Options{}, f.nodes[order[0]], f.nodes[order[1]], f.nodes[order[2]])} {
 					_, _ = lk.TryAcquire(f.Context(), "found out")
 					pass(20 * time.Second)
@@ -406,7 +406,7 @@ func TestCopyForgets(t *testing.T) {
 			if i == 0 {
 				n.Flush()
 			}
-			f.tellAs(n, f.nodes[max(i, 2-2*i)].Name, &next) // the first one says that it is the last one
+			f.TellAs(n, f.nodes[max(i, 2-2*i)].Name, &next) // the first one says that it is the last one
 		}
 		_, _ = lk.TryAcquire(f.Context(), "found out")
 		pass(time.Second)
@@ -415,7 +415,7 @@ func TestCopyForgets(t *testing.T) {
 			f.locks(lk, true)
 			pass(20 * time.Second)
 		}
-		f.agrees(f.nodes...)
+		f.Agrees(f.nodes...)
 		if n := f.lanes(lk); n != 3 {
 			t.Errorf("it has %d lanes", n)
 		}
@@ -432,7 +432,7 @@ func TestCopyIsNotAdded(t *testing.T) {
 		lk := f.locker(redlock.Options{}, f.nodes[:3]...)
 		f.locks(lk, true)
 		pass(time.Second)
-		f.tellAs(f.nodes[3], "node0", f.agrees(f.nodes[:3]...))
+		f.TellAs(f.nodes[3], "node0", f.Agrees(f.nodes[:3]...))
 		if _, err := lk.Change(f.Context(), redlock.Change{Add: "node3"}, nil); err == nil || !strings.Contains(err.Error(), "node3: it says that it is the member node0") {
 			t.Errorf("a copy is added: %v", err)
 		}
@@ -453,7 +453,7 @@ func TestTwoDescriptionsOfOneEpoch(t *testing.T) {
 		}
 		for i, n := range f.nodes {
 			n.Flush()
-			f.tell(n, both[1-i/2])
+			f.Tell(n, both[1-i/2])
 		}
 		for _, given := range [][]*arena.Node{f.nodes[:3], f.nodes[1:]} {
 			lk := f.locker(redlock.Options{}, given...)
@@ -481,14 +481,14 @@ func TestNodeOfALivingSet(t *testing.T) {
 		theirs := &wire.Description{MaxTTL: 10_000, Epoch: 7, Set: "theirs", Members: []string{"node1", "node2", "node3", "node4"}}
 		f.nodes[2].Flush()
 		for _, n := range f.nodes[2:] {
-			f.tell(n, theirs)
+			f.Tell(n, theirs)
 		}
 		for range 3 {
 			f.locks(ours, true)
 			pass(20 * time.Second)
 		}
 		for _, n := range f.nodes[2:] {
-			if told := f.kept(n); told.Set != "theirs" {
+			if told := f.Kept(n); told.Set != "theirs" {
 				t.Errorf("%s was told %s", n.Name, told.Text())
 			}
 		}

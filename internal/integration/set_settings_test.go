@@ -119,7 +119,7 @@ func TestSettingsOfTheSet(t *testing.T) {
 			if _, err := short.TryAcquire(f.Context(), "longer", redlock.TTL(time.Minute+time.Millisecond)); err == nil {
 				t.Error("a TTL over the set's MaxTTL")
 			}
-			if d := f.agrees(f.nodes...); d.MaxTTL != 60_000 || d.Quorum != 0 || d.Separator != "" {
+			if d := f.Agrees(f.nodes...); d.MaxTTL != 60_000 || d.Quorum != 0 || d.Separator != "" {
 				t.Errorf("it is %s", d.Text())
 			}
 		})

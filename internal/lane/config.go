@@ -1,5 +1,6 @@
-// Package lane carries requests to nodes: each node has a lane, an ordered queue over one connection. It also keeps the
-// releases that no reply has settled yet, and sends them again. What a reply is worth, it does not know: it asks its Node.
+// Package lane carries requests to the nodes, which are Redis servers. Each node has a lane: an ordered queue of requests
+// over one connection. A lane keeps each release that no reply has settled, and sends it again. It does not know what a
+// reply is worth: it asks its Node.
 package lane
 
 import (
@@ -9,14 +10,14 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Config says how lanes work. All fields are set.
+// A Config says how lanes work. All fields must be set.
 type Config struct {
-	NodeTimeout time.Duration // silence after which nothing more is queued
+	NodeTimeout time.Duration // a node that has owed a reply for longer gets nothing more but releases
 	Clock       Clock
 	Host        sim.Host
 }
 
-// A Clock tells the time. Readings have a monotonic part.
+// A Clock tells the client's time. Readings have a monotonic part.
 type Clock interface{ Now() time.Time }
 
 // A Failure is the reason why nothing is sent to a node.
@@ -25,14 +26,13 @@ type Failure struct {
 	Err    error
 }
 
-// Left is the time from now until an instant: the smaller one of what the monotonic and the wall
-// clock say, so that the fault of one clock never makes it too long.
+// Left returns the time from now to until, negative if until has passed. It is the smaller of the differences by the
+// monotonic and by the wall clock: the fault of one clock never makes it too long.
 func Left(until, now time.Time) time.Duration {
 	return -max(now.Sub(until), now.Round(0).Sub(until.Round(0)))
 }
 
-// Jittered gives a part of d, from half of it to all, chosen by a number from 0 to 1, so that
-// clients that begin together do not go on together.
+// Jittered returns d/2 to d, as jitter goes from 0 to 1, so that clients which begin together do not go on together.
 func Jittered(d time.Duration, jitter float64) time.Duration {
 	return d/2 + time.Duration(jitter*float64(d/2))
 }

@@ -12,47 +12,46 @@ import (
 )
 
 const (
-	// maxBatch bounds the requests of one write, and maxOwed those that have been taken for one and not been answered.
-	// Releases that are owed for the same keys may come on top of both.
+	// maxBatch bounds the requests of one write, and maxOwed those that were taken from the queue and not answered. Pending
+	// releases for the same keys may come on top of both.
 	maxBatch = 512
 	maxOwed  = 4 * maxBatch
 
-	maxSpares = 4 // flights that are kept to be used again
+	maxSpares = 4 // flights that are kept for reuse
 
-	// The pauses between two attempts to reach a node that is down.
+	// Bounds of the pause between two attempts to connect to a node that is down. It doubles each time.
 	minProbe = 50 * time.Millisecond
 	maxProbe = time.Second
 )
 
-// A lane has one connection, and two goroutines. The writer makes the connection, and writes what is in the queue: all of
-// it at once. It does not wait for replies before it writes again, so a request to a far node takes one round trip,
-// whatever was sent before it. The reader takes the replies, which come in the order of the requests, judges them, and
-// delivers them.
+// A lane has one connection and two goroutines. The writer makes the connection, and sends all that is queued in one write.
+// It does not wait for replies before it writes again, so a request to a far node takes one round trip, whatever was sent
+// before it. The reader takes the replies, which come in the order of the requests, has them judged, and delivers them.
 //
-// When a reply does not come, or cannot be read, the reader answers everything that has been written, and the writer
-// makes a new connection. The writer also waits until nothing is owed before it uses the connection for anything else: to
-// join the node again, or to replace the connection. So a reply is never taken for that to another request.
+// When a reply does not come, or cannot be read, the reader answers everything that was written, and the writer makes a new
+// connection. Before the writer joins the node again or replaces the connection, it waits until no reply is owed. So no
+// reply is taken for the reply to another request.
 
-// A flight is what left in one write, and what was known of the node then.
+// A flight is a batch of requests that leaves in one write, and what was known of the node then.
 type flight struct {
 	batch    []*Request
-	first    bool // nothing was owed when it was taken
+	first    bool // no reply was owed when the batch was taken from the queue
 	sent     time.Time
-	answered bool // its replies are here, and are delivered
-	before   Before
+	answered bool   // its replies are here, and are being delivered
+	before   Before // what Node.Bind returned for it
 }
 
-// What the writer has to do next.
+// What the writer does next (todo).
 const (
-	send            = iota // take what is in the queue, and write it
-	rejoin                 // ask the node again what it is, and load the scripts
+	send            = iota // take what is queued, and write it
+	rejoin                 // call Server.Join
 	reconnect              // make a new connection
-	end                    // nothing any more
+	end                    // return
 	waitForReplies         // to what was written, before anything else
-	waitForRequests        // nothing at the moment
+	waitForRequests        // nothing is queued
 )
 
-// write is the writer.
+// write is the writer's goroutine: it connects to the node and sends batches until the lane ends.
 func (n *Lane) write() {
 	defer n.finish()
 	for n.connect() {
@@ -73,7 +72,7 @@ func (n *Lane) write() {
 			case end:
 				return
 			}
-			if wire.Classify(err) != wire.Unreachable { // otherwise connect finds out whether the node is down
+			if wire.Classify(err) != wire.Unreachable { // whether a node with a lost connection is down, connect finds out
 				n.fail(err)
 			}
 			break
@@ -81,8 +80,8 @@ func (n *Lane) write() {
 	}
 }
 
-// send writes a flight. Once that is owed, its requests belong to the reader, which answers them at once if the
-// connection has failed. So it is owed also after an error.
+// send writes a flight. From its place in n.owed on, its requests belong to the reader, which answers them at once if the
+// connection has failed. So it gets there also after an error.
 func (n *Lane) send(f *flight) {
 	var err error
 	if f.first {
@@ -106,7 +105,7 @@ func (n *Lane) send(f *flight) {
 	}
 }
 
-// read is the reader.
+// read is the reader's goroutine: it receives and delivers replies until the writer has ended and no reply is owed.
 func (n *Lane) read() {
 	for {
 		n.mu.Lock()
@@ -134,8 +133,8 @@ func (n *Lane) read() {
 	}
 }
 
-// setBroken records why the connection has failed, and gives the reason that is recorded. The first one stays, unless it
-// is net.ErrClosed, which only says that this process has closed the connection.
+// setBroken records why the connection has failed, and returns the reason that is on record. The first reason stays, unless
+// it is net.ErrClosed, which only says that this process has closed the connection.
 func (n *Lane) setBroken(err error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -145,7 +144,7 @@ func (n *Lane) setBroken(err error) error {
 	return n.broken
 }
 
-// finish closes the connection when the writer has ended and all replies are delivered.
+// finish runs when the writer ends: it waits for the reader, answers what is left, and closes the connection.
 func (n *Lane) finish() {
 	n.mu.Lock()
 	n.ending = true
@@ -154,14 +153,14 @@ func (n *Lane) finish() {
 	n.written.Signal()
 	n.mu.Unlock()
 	<-n.answered
-	for _, q := range rest { // which came when nothing was sent any more
+	for _, q := range rest { // those that came when nothing was sent any more
 		n.answer(q, wire.Reply{Status: wire.Unfit, Err: errRetired})
 	}
 	n.Force()
 	n.ended.Store(true)
 }
 
-// connect makes the connection, as often as it takes. It reports false when the lane ends before it has succeeded.
+// connect connects to the node, as often as it takes. It returns false if the lane is closed before it has succeeded.
 func (n *Lane) connect() bool {
 	for pause := minProbe; ; pause = min(2*pause, maxProbe) {
 		n.mu.Lock()
@@ -184,7 +183,7 @@ func (n *Lane) connect() bool {
 		if err == nil {
 			return true
 		}
-		// Jitter, so that a hundred processes do not all reconnect at once.
+		// Jitter: a hundred processes are not to reconnect all at once.
 		timer := time.NewTimer(Jittered(pause, n.host.Jitter()))
 		select {
 		case <-timer.C:
@@ -200,14 +199,14 @@ func (n *Lane) connect() bool {
 	}
 }
 
-// returned records that a call to the server has returned for which the writer has waited.
+// returned records that a call has returned for which the server had owed the writer an answer.
 func (n *Lane) returned() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.writerWaits = time.Time{}
 }
 
-// next waits for requests and takes them, or for something else to do.
+// next waits until the writer has something to do: send (f is the batch, else nil), rejoin, reconnect or end.
 func (n *Lane) next() (f *flight, do int) {
 	for {
 		n.mu.Lock()
@@ -221,7 +220,7 @@ func (n *Lane) next() (f *flight, do int) {
 		case end:
 			n.ending = true
 		case waitForReplies, waitForRequests:
-			n.await(do) // which gives the mutex back
+			n.await(do) // unlocks n.mu
 			continue
 		}
 		n.mu.Unlock()
@@ -234,7 +233,7 @@ func (n *Lane) next() (f *flight, do int) {
 	}
 }
 
-// todo is what the writer has to do next. It puts releases that are due again into the queue. Under the mutex.
+// todo returns what the writer does next. It puts pending releases that are due into the queue. Caller holds n.mu.
 func (n *Lane) todo() int {
 	if len(n.pendingReleases) > 0 && n.broken == nil && !n.clock.Now().Before(n.retry) {
 		n.requeuePending()
@@ -258,8 +257,8 @@ func (n *Lane) todo() int {
 	return do
 }
 
-// await waits for requests, or for replies; or until releases are due again, or the lane ends. It is called with the mutex,
-// and unlocks it.
+// await waits for requests or for replies (do is waitForRequests or waitForReplies). When it waits for requests, it also
+// returns when pending releases are due, or Close is called. Caller holds n.mu; await unlocks it.
 func (n *Lane) await(do int) {
 	n.idle, n.stalled = do == waitForRequests, do == waitForReplies
 	n.rests++
@@ -274,8 +273,7 @@ func (n *Lane) await(do int) {
 	n.mu.Unlock()
 	select {
 	case <-n.wake:
-		// More often than not several requests come at once: let the other goroutines
-		// submit theirs before the write.
+		// As a rule several requests come at once: let the other goroutines submit theirs before the write.
 		runtime.Gosched()
 		n.host.Woke(sim.Conn, n.Name, n.rests)
 		return
@@ -284,14 +282,14 @@ func (n *Lane) await(do int) {
 	}
 	n.host.Woke(sim.Conn, n.Name, n.rests)
 	n.mu.Lock()
-	if !n.idle { // woken as well: consume the wake-up
+	if !n.idle { // nudge has woken the writer as well: consume that
 		<-n.wake
 	}
 	n.idle = false
 	n.mu.Unlock()
 }
 
-// nudge wakes the writer, if it waits. Under the mutex.
+// nudge wakes the writer if it waits in await. Caller holds n.mu.
 func (n *Lane) nudge() {
 	if n.idle || n.stalled {
 		n.idle, n.stalled = false, false
@@ -299,8 +297,8 @@ func (n *Lane) nudge() {
 	}
 }
 
-// take moves up to maxBatch requests from the queue to a flight, and gives the ones that it comes across whose answer is no
-// longer wanted. Under the mutex.
+// take moves up to maxBatch requests from the queue to a flight; f is nil if none is to be sent. dropped has the requests
+// that it met whose answer nobody wants any more. Caller holds n.mu.
 func (n *Lane) take() (f *flight, dropped []*Request) {
 	if len(n.queue) == 0 {
 		return nil, nil
@@ -319,14 +317,13 @@ func (n *Lane) take() (f *flight, dropped []*Request) {
 			if rest = append(rest, q); i < n.back {
 				back++
 			}
-		case n.late(q, now), q.Op == wire.Acquire && at != queued && !q.mayBePartial(at): // its time is over, or a release has come
+		case n.late(q, now), q.Op == wire.Acquire && at != queued && !q.mayBePartial(at): // the deadline is over, or the acquire was released
 			dropped = append(dropped, q)
 		default:
 			if q.Op == wire.Acquire && at == queued {
 				n.put(q.Claim, inFlight)
 			}
-			// What is owed for the key goes first, or an earlier claim of this client would be
-			// in the way of this one.
+			// Pending releases for the key go first, or an earlier token of this client would be in the way of this one.
 			f.batch = append(n.appendPending(f.batch, q.Claim.Key, now), q)
 		}
 	}
@@ -343,9 +340,9 @@ func (n *Lane) take() (f *flight, dropped []*Request) {
 	return f, dropped
 }
 
-// settle records where the tokens of a flight are now, then delivers the replies. The flight is owed until they are
-// delivered, so the lane does not end before: a recipient may release what was granted. The time that recipients take
-// does not count as silence of the node.
+// settle records where the tokens of a flight are now, then delivers the replies. The flight stays in n.owed until they are
+// delivered, so the lane does not end before: a recipient may release what was granted. The time that recipients take does
+// not count as silence of the node.
 func (n *Lane) settle(f *flight) {
 	n.mu.Lock()
 	f.answered = true
@@ -382,22 +379,22 @@ func (n *Lane) settle(f *flight) {
 	}
 }
 
-// place records what a reply says of where the request's token is. Under the mutex.
+// place records what q's reply says of where q's token is, and keeps an unsettled release. Caller holds n.mu.
 func (n *Lane) place(q *Request) {
 	switch at := n.at(q.Claim); {
 	case q.Op == wire.Release && !q.Reply.Status.SettlesRelease():
 		if len(n.pendingReleases) == 0 {
 			n.retry = n.clock.Now().Add(maxProbe / 4)
 			if n.idle {
-				n.nudge() // to look at that time
+				n.nudge() // to wait for n.retry
 			}
 		}
 		n.pendingReleases[q.Claim.Key] = append(n.pendingReleases[q.Claim.Key], pendingRelease{q.Claim, q.Deadline})
 	case q.Op == wire.Release:
 		n.put(q.Claim, absent)
 	case at != sent && (at != inFlight || q.Op != wire.Acquire), q.mayBePartial(at):
-		// It changes nothing: a release has been asked for since; or an acquire that has not been answered yet was
-		// written behind the request; or some of the keys may be there.
+		// The reply changes nothing: a release was submitted since; or an acquire that is not answered yet was written
+		// behind q; or some of the keys may be there.
 	case q.Reply.MeansAbsent(q.Op):
 		n.put(q.Claim, absent)
 	default:
@@ -405,19 +402,19 @@ func (n *Lane) place(q *Request) {
 	}
 }
 
-// maxReloads is how often a request is sent again to a server that does not know the scripts: another client may flush
-// them again in between, but does not do that all the time.
+// maxReloads is how often a request is sent again to a server that does not know the scripts: another client may flush them
+// in between, but does not do that all the time.
 const maxReloads = 5
 
-// reopen gives what is to be sent because of a reply, before everything that has not left yet: the request itself, which
-// then has no reply yet, or what comes after it; nil: nothing. Under the mutex.
+// reopen returns the request that q's reply makes necessary, to be sent before everything in the queue: q itself, which is
+// then not answered yet, or the request that follows it; nil: none. Caller holds n.mu.
 //
-// A server that does not know a script, or has another marker than the request says, has not carried it out, so it can be
-// sent again when the node has been joined; so can an extension, which may have been carried out and does not count by the
-// node's new description. What was written behind it may have been carried out: another client may have
-// loaded the scripts in the middle. So an acquire is not sent again when a release has been asked for since. An acquire
-// of plain commands never is: it needs no script and has been carried out, and a second SET could say OK after another
-// client has had the lock in between, when the number of the first is stored (the rule NO_RESEND in docs/model).
+// A server that does not know a script, or has another marker (the key that names one life of its data) than q says, has not
+// carried q out, so q is sent again when the node has been joined again. So is an extension: it may have been carried out,
+// but does not count under the node's new description of the set. What was written behind q may have been carried out, since
+// another client may have loaded the scripts in between. So an acquire is not sent again if a release of it was submitted
+// since. An acquire of plain commands never is: it needs no script and has been carried out. A second SET could say OK after
+// another client has had the lock in between, and the number of the first SET is stored (NO_RESEND in docs/model).
 func (n *Lane) reopen(q *Request) *Request {
 	switch {
 	case q.Open:

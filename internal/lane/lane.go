@@ -15,69 +15,69 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// errRetired is why a lane takes a request no more.
+// errRetired is why a retired lane refuses a request.
 var errRetired = errors.New("it is no member of the set any more")
 
-// A Lane is the way to one Redis server: an ordered queue of requests, and one connection. What is in the queue leaves in
-// one write, up to maxBatch requests. So there is no goroutine for each call, a busy lane makes few large writes, and the
-// requests about one key arrive in the order in which they were submitted: a release never overtakes its acquire.
+// A Lane is an ordered queue of requests to one Redis server, and the one connection over which they go. What is in the
+// queue leaves in one write, up to maxBatch requests. So no call needs a goroutine of its own, a busy lane makes few large
+// writes, and requests about one key arrive as they were submitted: a release never overtakes its acquire.
 //
-// A lane blocks no caller. Callers wait for their round, not for a node. For a node that has been silent for its timeout,
-// or cannot be reached, the lane answers at once ("no vote") until the node replies again. Only releases are then kept:
-// at most one for each claim of which an acquire went out. Nothing goes out while the node is down, and a release is
-// dropped when its token should be gone (Claim.gone). So what a lane keeps is bounded by what was in flight and held
-// within two TTLs, however long the node is away, and also if it comes and goes.
+// A lane blocks no caller: callers wait for their round (one step of a lock at all nodes), not for a node. If the node is
+// down, or has owed a reply for longer than NodeTimeout, the lane answers at once ("no vote") until the node replies again.
+// Then it keeps only releases: at most one for each claim (one attempt at one lock) whose acquire went out. Nothing goes out
+// while the node is down, and the lane drops a release when its token should be gone (Claim.gone). So what a lane keeps is
+// bounded by what was in flight or held within two TTLs, however long the node is away, and however often it comes and goes.
 type Lane struct {
-	Index int    // how many were made before it: the nodes that were given come first, in their order
+	Index int    // how many lanes the set had made before it: the given nodes come first, in their order
 	Name  string // of the node, in errors
 
 	clock   Clock
 	host    sim.Host
 	node    Node
 	srv     Server
-	timeout time.Duration // silence after which nothing more is queued, but for releases
+	timeout time.Duration // Config.NodeTimeout
 
-	ctx      context.Context // ends Connect and Refresh, when the lane is forced to close
+	ctx      context.Context // of Connect and Refresh; Force ends it
 	cancel   context.CancelFunc
-	drain    chan struct{} // closed: send what is left, then end
-	tried    chan<- int    // gets the index when the first connect has ended
-	ended    atomic.Bool   // it has delivered all answers, and takes no requests any more
+	drain    chan struct{} // closed by Close: send what is left, then end
+	tried    chan<- int    // gets Index when the first attempt to connect has ended; nil: it has got it, or nobody asks
+	ended    atomic.Bool   // all answers are delivered, and no request is taken any more
 	running  sync.WaitGroup
 	wake     chan struct{} // wakes the writer; see nudge
-	answered chan struct{} // closed: the reader has ended
+	answered chan struct{} // closed when the reader has ended
 
-	rests int // how often the writer has waited; only it looks at that
+	rests int // counts the writer's waits, for sim.Host.Woke; only the writer uses it
 
-	mu              sync.Mutex // protects what follows, and this node's part of each claim
+	mu              sync.Mutex // protects what follows, and this lane's place in each claim (Places)
 	queue           []*Request
-	back            int                         // so many of its first requests go before all that come: those that are sent again, and owed releases
-	owed            []*flight                   // what has been written and not been answered, in order
-	flying          int                         // the requests of these, and of what is just being written
-	spares          []*flight                   // to be used again
-	lastReply       time.Time                   // when the replies were delivered that came last
-	written         sync.Cond                   // there is something owed, or the lane is ending
-	pendingReleases map[string][]pendingRelease // by key, the releases that no reply has settled, which are sent again
-	retry           time.Time                   // when they are, if the connection stands
-	idle, stalled   bool                        // the writer waits for requests; or for replies
-	writerWaits     time.Time                   // since when the server has owed the writer an answer; zero: it owes none
-	broken          error                       // why the connection cannot be used any more
-	down            *Failure                    // why nothing is sent now; nil: the node can be reached
+	back            int                         // so many requests at the head of the queue go before all new ones: those that are sent again, and owed releases
+	owed            []*flight                   // the batches that were written and whose replies are not delivered, in order
+	flying          int                         // the number of their requests, and of those that are just being written
+	spares          []*flight                   // for reuse
+	lastReply       time.Time                   // when the replies to the latest answered batch had been delivered
+	written         sync.Cond                   // wakes the reader: something is owed, or the lane is ending
+	pendingReleases map[string][]pendingRelease // by key: the releases that no reply has settled, which are sent again
+	retry           time.Time                   // when they are, while the connection stands
+	idle, stalled   bool                        // the writer waits: for requests; for replies
+	writerWaits     time.Time                   // since when the server has owed an answer to Connect, Join or Refresh; zero: it owes none
+	broken          error                       // why the connection cannot be used any more; nil: it can
+	down            *Failure                    // why nothing is sent to the node; nil: it can be reached
 	since           time.Time                   // since when it is down
 	draining        bool
 	ending          bool                                       // the writer has ended
-	again           bool                                       // it is to be joined again
-	retired         bool                                       // its node is no member any more, or the Locker ends: it takes releases and leaves only
+	again           bool                                       // the writer is to join the node again (Server.Join)
+	retired         bool                                       // Retire was called: only releases and leaves are taken
 	listeners       map[*context.CancelFunc]context.CancelFunc // end the subscriptions
 }
 
-// A pendingRelease is a release that no reply has settled. It is dropped at that time (Claim.gone).
+// A pendingRelease is a release that no reply has settled. The lane drops it at until (Claim.gone).
 type pendingRelease struct {
 	claim *Claim
 	until time.Time
 }
 
-// New makes a lane, and begins to connect. It sends its index to tried when its first attempt has ended; nil: nobody wants
-// to know. Retire and Close end it.
+// New makes a lane, and begins to connect. The lane sends index to tried when its first attempt to connect has ended, with
+// success or without; tried may be nil. The caller ends the lane by Retire and then Close.
 func New(index int, name string, srv Server, node Node, cfg *Config, tried chan<- int) *Lane {
 	n := &Lane{
 		Index: index, Name: name, clock: cfg.Clock, host: cfg.Host, node: node, srv: srv, timeout: cfg.NodeTimeout,
@@ -95,10 +95,9 @@ func New(index int, name string, srv Server, node Node, cfg *Config, tried chan<
 	return n
 }
 
-// Submit puts a request into the lane. It reports true if the lane has the answer at once, as the
-// request's reply: then the recipient is not told. Submit does no I/O and calls no Recipient, so it
-// may be called under a mutex. Steps of one claim must be submitted in the order in which they
-// are to happen.
+// Submit queues a request. It returns true if the lane knows the answer without the node: the answer is then in q.Reply, and
+// q.To is not called. Otherwise the lane calls q.To.Deliver later, once. Submit does no I/O and calls no Recipient, so the
+// caller may hold a mutex. Callers submit the steps of one claim in the order in which they are to happen.
 func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -107,7 +106,7 @@ func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 		return true
 	}
 	if q.Op == wire.Release && q.Claim.KeepPlace {
-		n.queue = slices.Insert(n.queue, n.back, q) // before the next attempt, which has another token
+		n.queue = slices.Insert(n.queue, n.back, q) // before the waiter's next attempt, which has another token
 	} else {
 		n.queue = append(n.queue, q)
 	}
@@ -117,7 +116,7 @@ func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 	return false
 }
 
-// admit decides whether q has to go to the server, and gives the answer if not. Under the mutex.
+// admit decides whether q goes to the server. If not, ok is false, and answer is the reply. Caller holds n.mu.
 func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	if n.retired && (n.ending || q.Op != wire.Release && q.Op != wire.Leave) {
 		return wire.Reply{Status: wire.Unfit, Err: errRetired}, false
@@ -132,33 +131,33 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	switch {
 	case q.Op != wire.Release:
 	case q.Claim.KeepPlace && (at == queued || at == inFlight):
-		// The acquire stays: the waiter must get a place in the queue there. If the node grants
-		// the lock all the same, it is given back when the grant arrives (Lock.releaseLateGrant).
+		// The acquire stays in the lane, since it is to put the waiter into the node's queue. If the node grants the lock
+		// all the same, the grant is given back when it arrives (Lock.releaseLateGrant).
 	case at == inFlight, at == sent:
 		n.put(q.Claim, releasing)
 		q.Deadline = q.Claim.gone(now)
 		return wire.Reply{}, true
 	case at == queued:
-		at = absent // take drops the acquire: it was never sent, and there is nothing to release
+		at = absent // take drops the acquire: the node never got it, and has nothing to release
 		n.put(q.Claim, at)
-		if q.Claim.Waiter != "" { // but an earlier attempt may have left the waiter in the queue there. The release counts the answer as its own
+		if q.Claim.Waiter != "" { // an earlier attempt may have put the waiter into the node's queue: the answer to the leave counts as that to the release
 			q.Op, q.Deadline = wire.Leave, now.Add(n.timeout)
 		}
 	}
 	switch silent := n.owing(now); {
-	// Also for the release of a token that is not there: it counts as a node that could grant the lock again, and one
-	// that is away could not.
+	// This also answers the release of a token that is not there. For a release each answer of a node counts as a yes: that
+	// node could grant the lock again. A node that is away could not.
 	case n.down != nil:
 		return wire.Reply{Status: n.down.Status, Err: n.down.Err}, false
 	case silent > n.timeout:
 		return wire.Reply{Status: wire.Timeout, Err: fmt.Errorf("silent for %v", printable.Duration(silent))}, false
 	case at == releasing && q.Counts(), at == inFlight && q.Op == wire.Acquire:
-		// What it asks for would be undone by the release, which the node may carry out later; or is asked for already.
+		// The node may carry out a release later, which would undo what q asks for; or the acquire is under way already.
 		return wire.Reply{Status: wire.Expired}, false
 	case q.Op == wire.Acquire:
 		if b := q.Claim.Before; b != nil && n.at(b) == queued {
-			// The attempt before has not left: take drops it. Otherwise both would be granted where the key is shared, and
-			// giving back the first one would put the waiter in the queue, although it has the lock.
+			// The waiter's attempt before this one has not left: take drops it. Otherwise a key that is held shared would be
+			// granted to both, and giving back the first (Yield) would put the waiter, which has the lock, into the queue.
 			n.put(b, absent)
 		}
 		if !q.mayBePartial(at) {
@@ -173,14 +172,13 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	return wire.Reply{}, true
 }
 
-// answer delivers a reply to a request.
 func (n *Lane) answer(q *Request, r wire.Reply) {
 	q.Reply = r
 	q.To.Deliver(n, q)
 }
 
-// late reports whether the request's answer is no longer wanted. It records that the token of a late release is absent.
-// Under the mutex.
+// late reports whether q's deadline is over, so that nobody wants its answer. The token of a late release counts as absent
+// from then on. Caller holds n.mu.
 func (n *Lane) late(q *Request, now time.Time) bool {
 	if q.Deadline.IsZero() || !now.After(q.Deadline) {
 		return false
@@ -191,7 +189,8 @@ func (n *Lane) late(q *Request, now time.Time) bool {
 	return true
 }
 
-// owing is for how long the server has owed an answer. Under the mutex.
+// owing returns for how long the server has owed an answer, to the writer or to the oldest unanswered batch; 0: it owes
+// none. Each reply that arrives begins the time anew. Caller holds n.mu.
 func (n *Lane) owing(now time.Time) time.Duration {
 	switch {
 	case !n.writerWaits.IsZero():
@@ -204,7 +203,7 @@ func (n *Lane) owing(now time.Time) time.Duration {
 	return now.Sub(n.owed[0].sent)
 }
 
-// up lets requests in again, owed releases first.
+// up lets requests in again after the writer has connected; owed releases go first.
 func (n *Lane) up() {
 	n.mu.Lock()
 	was, down := n.down, n.clock.Now().Sub(n.since)
@@ -216,7 +215,7 @@ func (n *Lane) up() {
 	}
 }
 
-// requeuePending puts the owed releases at the head of the queue. Under the mutex.
+// requeuePending puts all pending releases at the head of the queue. Caller holds n.mu.
 func (n *Lane) requeuePending() {
 	if len(n.pendingReleases) == 0 {
 		return
@@ -229,8 +228,7 @@ func (n *Lane) requeuePending() {
 	n.queue, n.back = append(queue, n.queue...), n.back+len(queue)
 }
 
-// appendPending appends the releases that are owed for a key to a queue, and forgets them. Under
-// the mutex.
+// appendPending moves the pending releases for a key to the end of a queue, and returns the queue. Caller holds n.mu.
 func (n *Lane) appendPending(queue []*Request, key string, now time.Time) []*Request {
 	if len(n.pendingReleases) == 0 {
 		return queue
@@ -243,7 +241,7 @@ func (n *Lane) appendPending(queue []*Request, key string, now time.Time) []*Req
 	return queue
 }
 
-// dropExpired drops the releases owed for a key whose tokens are gone by now. Under the mutex.
+// dropExpired drops the pending releases for a key whose tokens should be gone at now (Claim.gone). Caller holds n.mu.
 func (n *Lane) dropExpired(key string, now time.Time) {
 	rest := slices.DeleteFunc(n.pendingReleases[key], func(d pendingRelease) bool {
 		over := now.After(d.until)
@@ -259,9 +257,8 @@ func (n *Lane) dropExpired(key string, now time.Time) {
 	n.pendingReleases[key] = rest
 }
 
-// fail takes the node out of the votes, and answers every request that waits for it. Releases
-// stay, as long as there may be something to release. It is called again each time the node
-// could not be reached.
+// fail marks the node as down because of err, and answers all queued requests but the releases whose time is not over. The
+// writer calls it each time it could not reach the node.
 func (n *Lane) fail(err error) {
 	status, now := wire.Classify(err), n.clock.Now()
 	n.mu.Lock()
@@ -293,9 +290,8 @@ func (n *Lane) fail(err error) {
 	}
 }
 
-// Close makes the lane send what it has, and end; Retire has come before. A lane that has nothing to send ends at once.
-// After Force nothing waits for the server any more. Until the lane has ended it still takes releases: a reply that is
-// still to come may be a grant that nobody wants any more.
+// Close makes the lane send what it has, and then end; Retire must come first. A lane that has nothing to send ends at once.
+// Until the lane has ended, it still takes releases: a late reply may be a grant that nobody wants.
 func (n *Lane) Close() {
 	n.mu.Lock()
 	n.draining = true
@@ -311,7 +307,7 @@ func (n *Lane) Close() {
 	}
 }
 
-// Force ends the calls to the server that are under way, and lets no later one succeed.
+// Force ends the calls to the server that are under way, and makes all later ones fail.
 func (n *Lane) Force() {
 	n.cancel()
 	n.srv.Interrupt()
@@ -323,8 +319,8 @@ func (n *Lane) Wait() {
 	n.Force()
 }
 
-// Retire makes the lane take nothing more but releases and leaves. It reports false if that was so already; otherwise Close
-// must follow.
+// Retire makes the lane take nothing more but releases and leaves. It returns false if the lane was retired already;
+// otherwise the caller must call Close.
 func (n *Lane) Retire() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -333,27 +329,26 @@ func (n *Lane) Retire() bool {
 	}
 	n.retired = true
 	if srv, ok := n.srv.(interface{ Retire() }); ok {
-		srv.Retire() // the server may become a member again, over another lane
+		srv.Retire() // the server may become a member again later, over another lane
 	}
 	return true
 }
 
-// Retired reports whether the lane has ended, or is about to.
+// Retired reports whether Retire was called.
 func (n *Lane) Retired() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.retired
 }
 
-// Rejoin makes the writer join the node again, as soon as no reply is owed. A node that is not
-// connected is joined in any case.
+// Rejoin makes the writer ask the node again what it is, and load the scripts (Server.Join), as soon as no reply is owed.
 func (n *Lane) Rejoin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.rejoins()
 }
 
-// rejoins does that under the mutex.
+// rejoins is Rejoin for a caller that holds n.mu.
 func (n *Lane) rejoins() {
 	n.again = true
 	if n.idle {
@@ -361,7 +356,7 @@ func (n *Lane) rejoins() {
 	}
 }
 
-// Subscribe subscribes to a channel of the node; see Server.Subscribe. The subscription ends with the lane, too.
+// Subscribe subscribes to a channel of the node (Server.Subscribe). It ends when that breaks, with ctx, or by Close.
 func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -380,10 +375,10 @@ func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMe
 	return n.srv.Subscribe(ctx, channel, ready, onMessage)
 }
 
-// Ended reports whether the lane has ended: all its answers have been delivered, and there will be no more.
+// Ended reports whether the lane has delivered all its answers, and takes no requests any more.
 func (n *Lane) Ended() bool { return n.ended.Load() }
 
-// Weigh is how many requests the lane keeps: those that have not left yet, and the releases that it owes.
+// Weigh returns how many requests the lane holds: those in the queue, and pending releases.
 func (n *Lane) Weigh() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -394,7 +389,7 @@ func (n *Lane) Weigh() int {
 	return all
 }
 
-// Away gives the reason why nothing is sent to the node now; nil: the node can be reached.
+// Away returns why nothing is sent to the node now; nil: it can be reached.
 func (n *Lane) Away() *Failure {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -13,20 +13,20 @@ import (
 
 // Batches are sent, and their replies are read, over the connection that go-redis has made, but without go-redis.
 //
-// A reply is never taken for that to another request. Replies come in the
-// order of the commands, and Receive reads as many as Send has asked for. After each failure the connection is closed,
-// whose replies are then out of reach, and the next one begins with an empty buffer (receive). Bytes behind the
-// last reply that was owed are an error. go-redis does the same on its side: it reads a reply for each of its commands, and
-// closes a connection that has failed. Neither of them uses the connection while the other does: go-redis is
-// only called when nothing is owed, and does nothing by itself with a connection that conn has taken.
+// No reply is ever taken for that to another request. Replies come in the order of the commands, and Receive reads as
+// many as Send has asked for. Each failure closes the connection, whose replies are then out of reach, and the next
+// connection begins with an empty buffer (receive). Bytes behind the last reply that was owed are an error. go-redis does
+// the same on its side: it reads a reply for each of its commands, and closes a connection that has failed. The two never
+// use the connection at once: a Server calls go-redis only when no reply is owed, and go-redis does nothing by itself with
+// a connection that s.conn has taken.
 
-// Encode writes the commands of a batch, and what comes behind them, into a buffer.
+// Encode writes the commands of a batch, and the trailer that its requests need, into a buffer, which Send sends.
 func (s *Server) Encode(batch []*lane.Request) {
 	scripts := s.scripts.Load()
 	s.out.Reset()
 	trailer := noTrailer
 	for _, q := range batch {
-		q.Shown = "" // or it is what an earlier batch has shown, if this one is sent again
+		q.Shown = "" // else a batch that is sent again would keep what the first one has shown
 		step := q.Step()
 		switch {
 		case step == wire.Plain:
@@ -41,7 +41,7 @@ func (s *Server) Encode(batch []*lane.Request) {
 	writeTrailer(&s.out, scripts, trailer)
 }
 
-// trailer is what a batch has to end with because of a request.
+// trailer returns which trailer (the commands at the end of a write: noTrailer, and so on) a request for a step needs.
 func (h *hashes) trailer(q *lane.Request, step wire.Op) int {
 	switch {
 	case step == wire.Plain, q.Op == wire.Extend && h.does(q):
@@ -52,11 +52,11 @@ func (h *hashes) trailer(q *lane.Request, step wire.Op) int {
 	return noTrailer
 }
 
-// Send sends the batch in one write.
+// Send sends what Encode has written, in one write. An error means that the connection failed; Send has closed it.
 func (s *Server) Send() error {
 	conn := s.socket.Load()
 	if conn == nil {
-		return net.ErrClosed // Interrupt, or a batch that has failed
+		return net.ErrClosed // Interrupt was called, or a batch has failed
 	}
 	s.owed.Add(1)
 	err := (*conn).SetWriteDeadline(time.Now().Add(s.options.WriteTimeout))
@@ -64,12 +64,13 @@ func (s *Server) Send() error {
 		_, err = (*conn).Write(s.out.Bytes())
 	}
 	if err != nil {
-		s.keep(nil) // which ends a Receive, too
+		s.keep(nil) // this ends a Receive, too
 	}
 	return err
 }
 
-// Receive reads the replies to a batch, which the server has owed for so long.
+// Receive reads the replies to a batch, which the server has owed for ago, and gives each request its own. An error
+// means that the connection failed, and is closed: the unanswered requests may have been carried out, or may yet be.
 func (s *Server) Receive(batch []*lane.Request, ago time.Duration) (unanswered []*lane.Request, err error) {
 	conn := s.socket.Load()
 	if conn == nil {
@@ -89,8 +90,9 @@ func (s *Server) Receive(batch []*lane.Request, ago time.Duration) (unanswered [
 	return unanswered, err
 }
 
+// replies reads the replies to a batch, and gives each request its own. It sets no deadline, and closes nothing.
 func (s *Server) replies(batch []*lane.Request) (unanswered []*lane.Request, err error) {
-	scripts := s.scripts.Load() // it is joined again only when nothing is owed
+	scripts := s.scripts.Load() // as at Encode: the node is joined again only when no reply is owed
 	trailer := noTrailer
 	for i, q := range batch {
 		step := q.Step()
@@ -138,7 +140,7 @@ func (s *Server) replies(batch []*lane.Request) (unanswered []*lane.Request, err
 	return nil, nil
 }
 
-// read reads the reply of a request's script.
+// read reads the reply of a request's script, and gives it to the request. An error: the connection failed.
 func (s *Server) read(q *lane.Request) error {
 	value, err := s.in.Reply()
 	if err != nil {
@@ -151,15 +153,15 @@ func (s *Server) read(q *lane.Request) error {
 	return nil
 }
 
-// outdate marks the connection as one to be replaced if the server has said that it takes no writes: the node's name may
-// have moved to another server, its new master.
+// outdate marks the connection to be replaced if err, an error that the server sent (nil: none), is READONLY: the
+// node's host name may lead to another server since, the new master.
 func (s *Server) outdate(err error) {
 	if err != nil && redis.HasErrorPrefix(err, "READONLY") {
 		s.stale.Store(true)
 	}
 }
 
-// receive makes in read from a connection.
+// receive makes s.in read from a connection, with an empty buffer if it is another one.
 func (s *Server) receive(conn *net.Conn) {
 	if s.reads != conn {
 		s.reads = conn
@@ -167,7 +169,7 @@ func (s *Server) receive(conn *net.Conn) {
 	}
 }
 
-// write writes the call of a script for a request. It allocates nothing.
+// write writes the call of the script for a request's step into s.out. It allocates nothing.
 func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	w, c := &s.out, q.Claim
 	switch step {
@@ -217,7 +219,7 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	w.End()
 }
 
-// call begins the call of a script with these keys, and one more if it is not empty.
+// call begins the call of a loaded script with these keys, and with more as the last key ("": none), and no arguments.
 func call(w *resp.Writer, hash string, keys []string, more string) {
 	n := len(keys)
 	if more != "" {
@@ -232,7 +234,7 @@ func call(w *resp.Writer, hash string, keys []string, more string) {
 	}
 }
 
-// buckets writes an argument of the script for each key: the number of its bucket (script.Bucket), in which its fence is stored.
+// buckets writes, for each key, the number of its counter in the table of fences (script.Bucket).
 func buckets(w *resp.Writer, keys []string) {
 	for _, key := range keys {
 		w.String(*script.Bucket(key))

@@ -13,26 +13,24 @@ import (
 	"github.com/redis/go-redis/v9/auth"
 )
 
-// credentialsTimeout is how long the caller's provider of credentials has to give them: it may have to ask
-// a server of its own.
+// credentialsTimeout is how long the caller's provider of credentials may take: it may have to ask a server of its own.
 const credentialsTimeout = 10 * time.Second
 
-// credentials gives each new connection the user and the password of that moment. Of the caller's
-// providers, go-redis would ask one that tells of changes (StreamingCredentialsProvider) only for
-// connections of its pool, and one of the others without a bound.
+// credentials gives each new connection the user and the password of that moment. go-redis would ask a provider that
+// reports changes (StreamingCredentialsProvider) only for connections of its pool, and wait for others without a bound.
 type credentials struct {
 	given *redis.Options
 
-	changed atomic.Bool // since fill has given them
+	changed atomic.Bool // the provider has reported later ones than subscribed returned last
 
 	mu     sync.Mutex // protects what follows
 	latest auth.Credentials
 	cancel auth.UnsubscribeFunc
-	ended  bool
+	ended  bool // end was called
 }
 
-// fill asks for the credentials, and sets them. It ends with ctx, and after credentialsTimeout: a
-// provider that does not is left to end by itself.
+// fill sets user and password in o to what the provider returns, if there is one. It returns when ctx ends, or after
+// credentialsTimeout; a provider that still runs then is left to end by itself.
 func (c *credentials) fill(ctx context.Context, o *redis.Options) error {
 	g := c.given
 	if g == nil || g.StreamingCredentialsProvider == nil && g.CredentialsProviderContext == nil && g.CredentialsProvider == nil {
@@ -69,7 +67,8 @@ func (c *credentials) fill(ctx context.Context, o *redis.Options) error {
 	}
 }
 
-// subscribed gives the latest credentials of a provider that tells of changes. It subscribes once.
+// subscribed returns the latest credentials of a provider that reports changes. The first call subscribes to it, and
+// may block for as long as the provider does. It fails after end, or if the provider does.
 func (c *credentials) subscribed(p auth.StreamingCredentialsProvider) (user, password string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +85,7 @@ func (c *credentials) subscribed(p auth.StreamingCredentialsProvider) (user, pas
 		case first == nil:
 			return "", "", errors.New("it has none")
 		}
-		if c.latest == nil { // otherwise it has told meanwhile what is later
+		if c.latest == nil { // else the provider has reported later ones meanwhile
 			c.latest = first
 		}
 		if c.cancel = cancel; c.ended && cancel != nil {
@@ -98,8 +97,8 @@ func (c *credentials) subscribed(p auth.StreamingCredentialsProvider) (user, pas
 	return user, password, nil
 }
 
-// OnNext takes later credentials. The connection is replaced before its next use: it ends with those
-// that it was made with, at a moment that the server chooses.
+// OnNext is called by the provider with later credentials. The lane then replaces the connection before its next use:
+// the server may end a connection that was made with old ones, at any moment.
 func (c *credentials) OnNext(latest auth.Credentials) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,10 +109,10 @@ func (c *credentials) OnNext(latest auth.Credentials) {
 // OnError is called when the provider cannot get later ones. The connection stands until the server ends it.
 func (c *credentials) OnError(error) {}
 
-// outdated reports whether there are later credentials than those that fill has given.
+// outdated reports whether there are later credentials than those of the connection.
 func (c *credentials) outdated() bool { return c.changed.Load() }
 
-// end ends the subscription.
+// end unsubscribes from the provider, once and for good.
 func (c *credentials) end() {
 	c.mu.Lock()
 	cancel := c.cancel
@@ -125,8 +124,8 @@ func (c *credentials) end() {
 	}
 }
 
-// expiry is when a connection is to be replaced that was made just now: before the ConnMaxLifetime of the
-// caller's client, which may be that of its credentials. Zero: there is none.
+// expiry returns when to replace a connection that was made at now: up to a tenth before the ConnMaxLifetime of the
+// caller's client, which may be the lifetime of its credentials. Zero: never.
 func (s *Server) expiry(now time.Time) time.Time {
 	if s.lifetime <= 0 {
 		return time.Time{}

@@ -30,7 +30,7 @@ func rejectReason(f facts.Facts) string {
 	return ""
 }
 
-// warning says what should be changed at a server that may vote; "": nothing.
+// warning says what an operator should change at a server that may vote; "": nothing.
 func warning(f facts.Facts) string {
 	_, known := f.KeepsScripts()
 	switch {
@@ -44,28 +44,28 @@ func warning(f facts.Facts) string {
 	return ""
 }
 
-// A Registry knows the nodes of a Locker by their run_id, so that one server under two
-// addresses does not vote twice: that would make a majority of a minority.
+// A Registry knows the nodes of a Locker by their run_id, so that one server under two addresses does not vote twice:
+// that would make a majority of a minority. Nodes have the numbers of their lanes.
 type Registry struct {
 	warn func(error)
 
 	mu      sync.Mutex // protects what follows
 	nodes   map[int]registered
-	retired map[int]bool
+	retired map[int]bool // the indexes of nodes that are no members any more
 }
 
 // A registered is a node that has said what it is.
 type registered struct {
 	name, runID string
-	warned      bool
+	warned      bool // its operator was told; reset when the reason is gone
 }
 
-// NewRegistry makes a Registry. It passes warnings to warn.
+// NewRegistry makes a Registry, which calls warn with what an operator should change, once for each node.
 func NewRegistry(warn func(error)) *Registry {
 	return &Registry{warn: warn, nodes: make(map[int]registered), retired: make(map[int]bool)}
 }
 
-// Retire forgets node i, which is no member any more. The same server may become one again, as another node.
+// Retire forgets node i, which is no member any more. The same server may join again as a node with another number.
 func (r *Registry) Retire(i int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +73,8 @@ func (r *Registry) Retire(i int) {
 	r.retired[i] = true
 }
 
-// Admit decides whether node i, at this address, may vote, by what the server says about itself.
+// Admit returns why node i (the number of its lane) at the address name may not vote, by what its server says of
+// itself; nil: it may. It warns of what an operator should change.
 func (r *Registry) Admit(i int, name string, about facts.Facts) error {
 	if why := rejectReason(about); why != "" {
 		return wire.UnfitError(why)
@@ -90,9 +91,8 @@ func (r *Registry) Admit(i int, name string, about facts.Facts) error {
 	node.name = name
 	for _, j := range slices.Sorted(maps.Keys(r.nodes)) {
 		if other := r.nodes[j]; id != "" && other.runID == id && j != i {
-			// This address no longer is the server that it was. If it kept the old run_id, two
-			// servers that have swapped addresses would reject each other for ever. The other
-			// address keeps its run_id, since nothing newer is known about it.
+			// The old run_id of node i is wrong now. If it stayed, two servers that have swapped addresses would reject each
+			// other for ever. Node j keeps its run_id, since nothing newer is known about it.
 			node.runID = ""
 			r.nodes[i] = node
 			r.mu.Unlock()

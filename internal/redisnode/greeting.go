@@ -10,10 +10,9 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A greeting is a new connection while go-redis greets the server over it. A server that does not want
-// this client (maxclients, protected mode) says so at once, and closes the connection. go-redis takes
-// that for the answer to its first command, which may fail, and reports that the next one could not be
-// sent: "broken pipe".
+// A greeting is a new connection while go-redis greets the server over it. A server that does not want this client
+// (maxclients, protected mode) sends an error at once, and closes the connection. go-redis takes that error for the
+// reply to its first command, which may fail, and reports that the next one could not be sent: "broken pipe".
 type greeting struct {
 	net.Conn
 	said []byte // the beginning of what was read
@@ -25,9 +24,9 @@ func (g *greeting) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// why is the reason for an error of the connection. If a single error is all that the server sent, that is the reason.
-// Several lines are replies to commands, and so is an error that says that the server does not have the command: the
-// connection broke between two of them.
+// why returns the reason for err, with which greeting failed: if a single error is all that the server sent, that
+// error. Several lines are replies to commands, and so is an error that says that the server lacks a command: then the
+// connection broke between two commands, and why returns err.
 func (g *greeting) why(err error) error {
 	if wire.IsReply(err) || wire.Classify(err) != wire.Unreachable {
 		return err
@@ -40,8 +39,8 @@ func (g *greeting) why(err error) error {
 	return resp.Error(line)
 }
 
-// Write writes b to the connection. If that fails, it reads for up to 10 ms what the server has sent before it closed the
-// connection, so that why can report the server's own reason.
+// Write writes b to the connection. If that fails, it reads for up to 10 ms what the server has sent before it closed
+// the connection, so that why can report the server's own reason.
 func (g *greeting) Write(b []byte) (n int, err error) {
 	if n, err = g.Conn.Write(b); err != nil {
 		_ = g.Conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))

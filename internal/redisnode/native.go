@@ -11,33 +11,31 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// natives has the commands of a server that compare the token themselves; see wire.NativeAnswer.
+// natives says which commands a server has that compare the token themselves; see wire.NativeAnswer.
 type natives struct {
 	extend bool   // SET has IFEQ
-	remove string // "delex", "delifeq", or none
+	remove string // "delex", "delifeq"; "": neither
 }
 
-// does reports whether a request needs no script.
+// does reports whether this server has the commands for a request that may be carried out without a script (q.Native).
 func (n natives) does(q *lane.Request) bool {
 	return q.Native && (q.Op == wire.Extend && n.extend || q.Op == wire.Release && n.remove != "")
 }
 
-// A nativeProbe finds out what a server has by trying it, on a key that is never there. Versions say
-// less: they do not tell what a proxy lets through, or an ACL. A server that takes no writes when it is
-// asked is used with scripts until the next connection.
+// A nativeProbe finds out which of these commands a server has by trying them, on a key that is never there. Versions
+// do not say what a proxy or an ACL lets through. A server that takes no writes now gets scripts until it reconnects.
 type nativeProbe struct{ ifeq, exists, delex, delifeq *redis.Cmd }
 
 func probeNatives(ctx context.Context, p redis.Pipeliner) nativeProbe {
 	return nativeProbe{
 		p.Do(ctx, "set", script.ProbeKey, "none", "ifeq", "no token", "px", 1),
-		p.Do(ctx, "script", "exists", script.Extend.Hash), // the trailer
+		p.Do(ctx, "script", "exists", script.Extend.Hash), // the trailer has this
 		p.Do(ctx, "delex", script.ProbeKey, "ifeq", "no token"),
 		p.Do(ctx, "delifeq", script.ProbeKey, "no token"),
 	}
 }
 
-// natives reads the replies to the probe: which commands the server has that compare the token themselves. A command that
-// failed, or gave another reply than for a missing key, is taken for missing.
+// natives reads the replies to the probe. A command that does not reply as for a missing key counts as missing.
 func (p nativeProbe) natives() natives {
 	n := natives{extend: errors.Is(p.ifeq.Err(), redis.Nil) && p.exists.Err() == nil}
 	for name, c := range map[string]*redis.Cmd{"delex": p.delex, "delifeq": p.delifeq} {
@@ -48,7 +46,7 @@ func (p nativeProbe) natives() natives {
 	return n
 }
 
-// write writes the commands of an extension or a release.
+// write writes the commands of an extension or a release, without the trailer.
 func (n natives) write(w *resp.Writer, q *lane.Request) {
 	c := q.Claim
 	key := c.Keys[0]
@@ -65,7 +63,7 @@ func (n natives) write(w *resp.Writer, q *lane.Request) {
 	w.Begin("exists").String(key + script.QueueSuffix).End()
 }
 
-// readNative reads the replies to an extension or a release, but for the trailer.
+// readNative reads the replies to the commands of write, up to the trailer. An error: the connection failed.
 func readNative(in *resp.Reader, op wire.Op) (a wire.NativeAnswer, err error) {
 	r := replies{in: in}
 	if op == wire.Extend {

@@ -7,15 +7,15 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// An openAnswer is one without a script, but for the trailer.
+// An openAnswer is the answer to a request that needs no script, while its trailer is not read yet.
 type openAnswer struct {
 	request *lane.Request
 	isPlain bool
-	plain   wire.PlainAnswer  // to an acquire
-	native  wire.NativeAnswer // otherwise
+	plain   wire.PlainAnswer  // to an acquire (isPlain)
+	native  wire.NativeAnswer // to an extension or a release
 }
 
-// without gives the requests that have no reply: those of answers without a trailer, and the others.
+// without returns the requests that have no reply: those of answers, which lack the trailer, and then the others.
 func without(answers []openAnswer, others []*lane.Request) (requests []*lane.Request) {
 	for _, a := range answers {
 		requests = append(requests, a.request)
@@ -23,36 +23,36 @@ func without(answers []openAnswer, others []*lane.Request) (requests []*lane.Req
 	return append(requests, others...)
 }
 
-// writePlain writes the commands of an acquire; see wire.PlainAnswer.
+// writePlain writes the commands of an acquire without a script (wire.PlainAnswer), up to the trailer.
 func writePlain(w *resp.Writer, q *lane.Request) {
 	c := q.Claim
-	key := c.Keys[0] // not c.Key: the lock of a name below it, and of this one, is a lock of this key
+	key := c.Keys[0] // not c.Key: a lock of this folder and of a name below it is one lock of this key
 	w.Begin("set").String(key).String(c.Token).String("nx").String("px").Int(c.Millis).End()
 	w.Begin("zadd").String(script.Fences).String("gt").String("ch").Int(q.Number).String(*script.Bucket(key)).End()
 	w.Begin("getrange").String(key).Int(0).Int(wire.MostOfToken - 1).End()
 	w.Begin("exists").String(key + script.QueueSuffix).End()
 }
 
-// What the trailer of a write has.
+// What the trailer of a write (wire.PlainAnswer) has.
 const (
 	noTrailer     = iota
 	markerTrailer // for extensions: the marker
-	wholeTrailer  // without a script: and the time, and whether the scripts are there
+	wholeTrailer  // for steps without a script: the marker, the time, and whether the server has the scripts
 )
 
-// writeTrailer writes the commands that come last.
+// writeTrailer writes the trailer, the commands at the end of a write. has says which: noTrailer, and so on.
 func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
 	if has == noTrailer {
 		return
 	}
-	w.Begin("mget").String(script.Marker).End() // and no GET: it is a reply, too, if the key is something else
+	w.Begin("mget").String(script.Marker).End() // unlike GET, no error if the key has another type
 	if has == wholeTrailer {
 		w.Begin("time").End()
 		w.Begin("script").String("exists").String(scripts.acquire).End()
 	}
 }
 
-// readPlain reads the replies to an acquire, but for the trailer.
+// readPlain reads the replies to the commands of writePlain for this token. An error: the connection failed.
 func readPlain(in *resp.Reader, token string) (p wire.PlainAnswer, err error) {
 	r := replies{in: in}
 	p.Set = r.text(okay) == okay
@@ -62,10 +62,10 @@ func readPlain(in *resp.Reader, token string) (p wire.PlainAnswer, err error) {
 	return p, r.broken
 }
 
-// okay is a reply.
 const okay = "OK"
 
-// readTrailer reads the trailer into t. The marker that there was last needs no new memory.
+// readTrailer reads the trailer into t; has says which one was written. It keeps the node's marker in last, and
+// allocates nothing if it is there already. An error: the connection failed.
 func readTrailer(in *resp.Reader, has int, t *wire.Trailer, last *string) error {
 	r := replies{in: in}
 	*t = wire.Trailer{}
@@ -85,11 +85,11 @@ func readTrailer(in *resp.Reader, has int, t *wire.Trailer, last *string) error 
 	return r.broken
 }
 
-// replies are those to several commands. Each of the methods takes the next one; see resp.Reader.
+// replies reads the replies to several commands: number, decimal, text and list each take the next one (resp.Reader).
 type replies struct {
 	in     *resp.Reader
-	said   error // the first error that the server sent, since failed was last called
-	broken error // why there are no further replies
+	said   error // the first error that the server sent since the last call of failed
+	broken error // why there are no further replies: the connection failed
 }
 
 func (r *replies) number() int64  { return next(r, r.in.Int) }
@@ -99,7 +99,7 @@ func (r *replies) text(known string) string {
 }
 func (r *replies) list(n int) bool { return next(r, func() (bool, error) { return r.in.List(n) }) }
 
-// next takes the next reply.
+// next takes the next reply, by read; zero, with the reason in r: the reply is an error, or the connection failed.
 func next[T any](r *replies, read func() (T, error)) (v T) {
 	if r.broken != nil {
 		return v

@@ -1,5 +1,5 @@
-// Package redisnode is a lane's connection to one Redis server: made by go-redis, and used without
-// it.
+// Package redisnode is a lane's connection to one Redis server: made by go-redis, and used without it. A lane is the
+// client's ordered queue of requests to one node.
 package redisnode
 
 import (
@@ -20,51 +20,51 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// A Server is one Redis: the server of a lane.
+// A Server is one Redis: it implements lane.Server.
 //
-// It has a connection of its own, made from the caller's settings (address, dialer, TLS,
-// credentials, database), and does not use the caller's pool: what is right for a cache breaks
-// a lock. By default, go-redis does not let a context bound a command, waits 5 s for a reply,
-// and sends a pipeline up to four times when a reply is lost. And a pool hands out connections
-// in any order, while a lane keeps its requests in order.
+// It has a connection of its own, made from the caller's settings (address, dialer, TLS, credentials, database), and
+// does not use the caller's pool: what is right for a cache breaks a lock. By default, go-redis does not let a context
+// bound a command, waits 5 s for a reply, and sends a pipeline up to four times when a reply is lost. And a pool hands
+// out connections in any order, while a lane keeps its requests in order.
 type Server struct {
 	options *redis.Options
-	admit   func(facts.Facts) error                  // whether such a server may vote
-	retire  func()                                   // it is no member any more
+	admit   func(facts.Facts) error                  // why such a server may not vote; nil: it may
+	retire  func()                                   // see Retire
 	greet   func(context.Context, *redis.Conn) error // the caller's OnConnect
 	session lane.Session
 
-	scripts atomic.Pointer[hashes] // of the scripts with the process's run_id in their text
+	scripts atomic.Pointer[hashes] // of the scripts of the process that the server is now
 
 	client atomic.Pointer[redis.Client] // nil before the first connect
-	socket atomic.Pointer[net.Conn]     // its connection; see dial
-	ended  atomic.Bool
+	socket atomic.Pointer[net.Conn]     // its connection; nil: none (see dial)
+	ended  atomic.Bool                  // Interrupt was called
 
 	conn *redis.Conn // the client's, over socket
 
 	credentials credentials
 	lifetime    time.Duration // of a connection; 0: no bound
 	round       time.Duration // for how long a caller waits for a reply
-	trip        time.Duration // a round trip, when it was connected
+	trip        time.Duration // a round trip, measured by Connect
 
-	// What batches are written with: see batch.go. Only the lane's writer uses it.
+	// The writing of batches (batch.go). Only the lane's writer goroutine uses these.
 	out   resp.Writer
-	until time.Time // when the connection is to be replaced; zero: at no certain time
+	until time.Time // when to replace the connection; zero: at no certain time
 
 	owed  atomic.Int32 // batches that were written over the connection, and not received
-	stale atomic.Bool  // the connection is to be replaced now
+	stale atomic.Bool  // replace the connection now
 
-	// What they are read with. The lane's reader uses it as long as something is owed, and its writer otherwise.
+	// The reading of replies. The lane's reader goroutine uses these while replies are owed, its writer otherwise.
 	in     resp.Reader
-	reads  *net.Conn // the socket that in reads from
-	opened []openAnswer
-	said   wire.Trailer
-	marker string    // of the last trailer that had one
-	last   time.Time // when a batch was last carried out
+	reads  *net.Conn    // the socket that in reads from
+	opened []openAnswer // answers of this batch that wait for the trailer
+	said   wire.Trailer // the last trailer
+	marker string       // of the last trailer that had one
+	last   time.Time    // when a batch was last received
 }
 
-// New returns a server that connects with these options, waits for a reply for at most patience, and has a vote only
-// if admit returns nil. A caller waits for a reply for round. Retire is called when it is no member any more.
+// New returns a Server for the caller's options, not connected yet. A caller waits for a reply for round; after
+// patience without one the connection is given up. Joining the node fails with the error of admit, if any. Retire calls
+// retire. session has what to tell the node, and gets what the node says of itself.
 func New(options *redis.Options, round, patience time.Duration, admit func(facts.Facts) error, retire func(), session lane.Session) *Server {
 	s := &Server{round: round, admit: admit, retire: retire, greet: options.OnConnect, session: session}
 	s.credentials.given, s.lifetime = options, options.ConnMaxLifetime
@@ -87,7 +87,8 @@ func New(options *redis.Options, round, patience time.Duration, admit func(facts
 	return s
 }
 
-// Connect makes the connection, prepares it, and measures its round trip.
+// Connect makes the connection, joins the node (prepare), and measures a round trip. ctx bounds the dialing, and the
+// timeouts for a reply the rest. After an error there is no connection.
 func (s *Server) Connect(ctx context.Context) error {
 	err := s.open(ctx, s.onConnect)
 	if err == nil {
@@ -101,9 +102,8 @@ func (s *Server) Connect(ctx context.Context) error {
 	return explained(err)
 }
 
-// open makes the connection: go-redis greets the server over it (credentials, database, name), and
-// then calls greet. It dials itself first, and gives the connection to go-redis: a node that is down
-// is an ordinary event here, and go-redis logs each dial that fails.
+// open makes the connection: go-redis greets the server over it (credentials, database, name), and then calls greet.
+// open dials itself, and gives the connection to go-redis, which would log each dial that fails.
 func (s *Server) open(ctx context.Context, greet func(context.Context, *redis.Conn) error) error {
 	if old := s.client.Load(); old != nil {
 		old.Close()
@@ -144,17 +144,15 @@ func (s *Server) open(ctx context.Context, greet func(context.Context, *redis.Co
 	return nil
 }
 
-// explained is an error without what it must not tell, in words for the operator.
+// explained returns err for the operator: without secrets, and in plain words where its meaning is known; nil for nil.
 func explained(err error) error { return facts.Explain(facts.Discreet(err)) }
 
-// dial makes a connection, and closes the one before it: a Server never has two. go-redis
-// closes its connections itself, but up to v9.22 not those whose handshake has failed
-// (https://github.com/redis/go-redis/issues/3982): a Redis that is loading would get another
-// one with each attempt.
+// dial makes a connection, and closes the one before it: a Server never has two. go-redis closes its connections
+// itself, but up to v9.22 not those whose handshake has failed (https://github.com/redis/go-redis/issues/3982): a Redis
+// that is loading would get another one with each attempt.
 //
-// It ends with ctx, which a dialer may ignore. That of go-redis does so with TLS: a server that takes
-// connections and says nothing would keep it for the caller's DialTimeout. The dialer is left to end
-// by itself then.
+// dial returns when ctx ends, which a dialer may ignore. go-redis's dialer ignores it with TLS: a server that takes
+// connections and says nothing would keep it for the caller's DialTimeout. Such a dialer is left to end by itself.
 func (s *Server) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	type dialed struct {
 		conn net.Conn
@@ -182,17 +180,17 @@ func (s *Server) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	}
 }
 
-// keep makes conn the current connection, or none, and closes the one before it.
+// keep makes conn the current connection, nil for none, and closes the one before it.
 func (s *Server) keep(conn *net.Conn) {
 	if old := s.socket.Swap(conn); old != nil {
 		(*old).Close()
 	}
 }
 
-// Retire says that the node is no member any more.
+// Retire calls what New was given for it: the node is no member of the set any more.
 func (s *Server) Retire() { s.retire() }
 
-// Interrupt makes the calls under way return soon, and all later ones fail.
+// Interrupt closes the connection for good: calls under way return soon, and all later ones fail.
 func (s *Server) Interrupt() {
 	s.ended.Store(true)
 	if client := s.client.Load(); client != nil {
@@ -202,8 +200,7 @@ func (s *Server) Interrupt() {
 	s.credentials.end()
 }
 
-// onConnect prepares each new connection before its first command: it asks the node what it is, and
-// loads the scripts.
+// onConnect calls the caller's OnConnect, if any, and then prepare. go-redis calls it when it has greeted the server.
 func (s *Server) onConnect(ctx context.Context, conn *redis.Conn) error {
 	if s.greet != nil {
 		if err := s.greet(ctx, conn); err != nil {
@@ -213,18 +210,16 @@ func (s *Server) onConnect(ctx context.Context, conn *redis.Conn) error {
 	return s.prepare(ctx, conn)
 }
 
-// hashes has the hash of the script with the server's run_id in its text, whether the node has a
-// marker, and what it can do without a script.
+// hashes is what a connection has found out about its server when the node was joined.
 type hashes struct {
-	acquire string
-	marker  string // the key of the marker; "": it is to have none
+	acquire string // the hash of the acquire script, which has the server's run_id in its text
+	marker  string // the key of the marker; "": the client asks for none
 	natives
 }
 
-// prepare asks the server in one round trip what it is, and whether its scripts stay in one
-// process, and tries which commands it has (native.go). In a second one it makes sure of the marker and loads the scripts. A server that
-// does not say what it is (an ACL without INFO, a proxy, a plain miniredis) gets a warning; one
-// that accepts no scripts fails.
+// prepare joins the node. In a first round trip it asks the server what it is, whether its scripts stay in one process,
+// and which commands it has. In a second one it makes sure of the marker (join.lua) and loads the scripts. A server
+// that does not say what it is (an ACL without INFO, a proxy, miniredis) gets a warning; one without scripts, an error.
 func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd
@@ -242,8 +237,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	if err != nil && !wire.IsReply(err) {
 		return err
 	}
-	// A server without its password would close the connection at a command with as many words as what
-	// follows, and say nothing.
+	// A server without its password would close the connection, without an error, at a command as long as the next one.
 	if err := self.Err(); wire.IsReply(err) && facts.Code(err.Error()) == "NOAUTH" {
 		return err
 	}
@@ -284,7 +278,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// factsOf is what a server says of itself: by INFO, and by what the probe found.
+// factsOf returns what a server says of itself, by its replies to INFO and to the probe (probe.lua).
 func factsOf(info []*redis.StringCmd, probe *redis.Cmd) facts.Facts {
 	about := make(facts.Facts)
 	for _, section := range info {
@@ -294,7 +288,7 @@ func factsOf(info []*redis.StringCmd, probe *redis.Cmd) facts.Facts {
 	return about
 }
 
-// text is a description as the scripts take it.
+// text returns a description as the scripts take it; "" for nil.
 func text(d *wire.Description) string {
 	if d == nil {
 		return ""
@@ -302,8 +296,8 @@ func text(d *wire.Description) string {
 	return d.Text()
 }
 
-// database is the number of the connection's database, from the reply to CLIENT INFO; empty: the server does not say. The
-// client's settings may not have it, and clients that disagreed about it would keep replacing each other's marker.
+// database returns the number of the connection's database, from self, the reply to CLIENT INFO; "": it does not say.
+// The client's settings may not have it, and clients that disagreed about it would keep replacing each other's marker.
 func database(self *redis.Cmd) string {
 	about, _ := self.Text()
 	for field := range strings.FieldsSeq(about) {
@@ -314,7 +308,7 @@ func database(self *redis.Cmd) string {
 	return ""
 }
 
-// parseMark reads the reply of join.lua.
+// parseMark reads the reply of join.lua. It returns an error if that has another form, or a marker of another version.
 func parseMark(value any) (mark wire.Mark, err error) {
 	if v, ok := value.([]any); ok && len(v) == 4 {
 		var ok1, ok2, ok3 bool
@@ -329,5 +323,5 @@ func parseMark(value any) (mark wire.Mark, err error) {
 	return mark, fmt.Errorf("unexpected reply %v", value)
 }
 
-// Join asks the server what it is, and loads the scripts.
+// Join joins the node again: it asks the server what it is, and loads the scripts. Call it when no reply is owed.
 func (s *Server) Join() error { return s.prepare(context.Background(), s.conn) }

@@ -9,18 +9,17 @@ import (
 )
 
 const (
-	// looksAfter is how long a connection may be unused before it is looked at.
+	// looksAfter is how long a connection may be unused before Refresh looks at its socket.
 	looksAfter = time.Second
 
-	// pingsAfter is how long it may be unused before a look is not enough: something on the way may have
-	// forgotten it, and told neither side.
+	// pingsAfter is how long it may be unused before a look is not enough: a firewall may have dropped it silently.
 	pingsAfter = 10 * time.Second
 )
 
-// Refresh checks a connection that has not been used for a while, and replaces it if it is broken, or outdated: what a
-// server, or something on the way, does to idle connections must
-// not cost the next lock a vote. A batch that was sent over a broken connection could not be sent
-// again, since it may have been carried out (NO_RESEND in docs/model). So the check comes first.
+// Refresh checks the connection if it has not been used for a while, and replaces it, before ctx ends, if it is broken
+// or outdated (Outdated). After an error there is no usable connection. What a server, or something on the way, does to
+// idle connections must not cost the next lock a vote. The check comes before the batch, since a batch that was sent
+// over a broken connection could not be sent again: the server may have carried it out (NO_RESEND in docs/model).
 func (s *Server) Refresh(ctx context.Context) error {
 	conn := s.socket.Load()
 	if conn == nil {
@@ -38,22 +37,22 @@ func (s *Server) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Outdated reports whether the connection is to be replaced, as soon as nothing is owed over it: it has lived for long,
+// Outdated reports whether the connection is to be replaced as soon as no reply is owed over it: its lifetime is over,
 // there are later credentials, or its server takes no writes any more.
 func (s *Server) Outdated() bool {
 	return s.stale.Load() || !s.until.IsZero() && time.Now().After(s.until) || s.credentials.outdated()
 }
 
-// What a look at a connection shows.
+// A sight is what a look at a connection shows.
 type sight uint8
 
 const (
 	blind  sight = iota // nothing: it has no socket that can be looked at
-	silent              // its socket stands, and nothing has arrived
-	broken              // it has ended; or something has arrived that nothing had asked for
+	silent              // the socket stands, and nothing has arrived
+	broken              // it has ended, or something has arrived that nothing had asked for
 )
 
-// stands reports whether a connection that has been unused for so long can be used.
+// stands reports whether conn, unused for so long, still works, if need be by a PING; false: it is to be replaced.
 func (s *Server) stands(conn *net.Conn, unused time.Duration) bool {
 	if unused <= looksAfter {
 		return true
@@ -65,9 +64,8 @@ func (s *Server) stands(conn *net.Conn, unused time.Duration) bool {
 	return saw != broken && s.pings(conn)
 }
 
-// pings reports whether the server answers a PING soon: so soon that the caller, which waits for round, has time left for
-// another connection. A server that hangs does not answer, and does not complete the handshake of a new connection
-// either.
+// pings reports whether the server answers a PING soon: so soon that a caller, which waits for s.round, has time left
+// for another connection. A server that hangs would not complete the handshake of a new connection either.
 func (s *Server) pings(conn *net.Conn) bool {
 	s.receive(conn)
 	if err := (*conn).SetDeadline(time.Now().Add(min(4*s.trip+100*time.Millisecond, 2*s.trip+s.round/4))); err != nil {

@@ -4,5 +4,5 @@ package redisnode
 
 import "net"
 
-// look shows nothing here: a PING has to.
+// look shows nothing on this system: stands sends a PING.
 func look(net.Conn) sight { return blind }

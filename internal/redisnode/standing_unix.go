@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// look looks at a connection over which nothing is expected, as far as its socket knows. Below TLS lies
-// the socket; what arrives there now is the end of the connection, or its announcement. A connection
-// that a dialer of the caller's has made need have no socket.
+// look asks the socket of a connection over which no reply is owed whether something has arrived: that is the end of
+// the connection or, below TLS, its announcement. It does not block. The caller's own dialer may use no socket: blind.
 func look(conn net.Conn) sight {
 	if secured, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secured.NetConn()
@@ -19,7 +18,7 @@ func look(conn net.Conn) sight {
 	if !ok {
 		return blind
 	}
-	_ = conn.SetReadDeadline(time.Time{}) // the last batch's is over, and would end this
+	_ = conn.SetReadDeadline(time.Time{}) // the deadline of the last batch is over, and would make the look fail
 	socket, err := direct.SyscallConn()
 	if err != nil {
 		return broken

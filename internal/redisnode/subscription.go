@@ -10,8 +10,9 @@ import (
 // pingAfter is how long a subscription may be silent before a PING checks that it still stands.
 const pingAfter = 10 * time.Second
 
-// Subscribe subscribes to a channel, over a connection of its own, until that breaks. go-redis makes the connection and
-// greets the server; what follows is read without it.
+// Subscribe subscribes to a channel, over a connection of its own, until that breaks or ctx ends. It calls ready when
+// the subscription stands, and onMessage with each message. go-redis makes the connection and greets the server;
+// Subscribe reads what follows without it.
 func (s *Server) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(string)) error {
 	other := &Server{options: s.options, greet: s.greet}
 	other.credentials.given = s.credentials.given
@@ -66,7 +67,7 @@ func (s *Server) subscribe(ctx context.Context, channel string, ready func(), on
 	}
 }
 
-// ask sends a command.
+// ask sends a command, and does not wait for the reply.
 func (s *Server) ask(conn net.Conn, name string, args ...string) error {
 	s.out.Reset()
 	s.out.Begin(name)

@@ -1,6 +1,5 @@
-// Package renew has a scheduler that begins renewals when they are due, and ends the locks whose
-// validity was over while their timers stood still. All that it knows about a lock is an Item, and
-// about the round that renews it a Renewal.
+// Package renew has a scheduler that extends locks when they are due (a renewal), and ends the locks whose validity was
+// over while their timers stood still. All that it knows about a lock is an Item, and about the extension a Renewal.
 package renew
 
 import (
@@ -14,94 +13,92 @@ import (
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
-// An Item is a lock that is renewed or watched.
+// An Item is a lock that a Scheduler renews or watches.
 type Item interface {
 	Token() string
 	TTL() time.Duration
 	Until() time.Time       // the end of validity
-	Timeout() time.Duration // for one renewal; called under the Scheduler's mutex
-	Spent() bool            // a renewal would gain nothing
+	Timeout() time.Duration // after which a renewal without a result has failed; called under Scheduler.mu
+	Spent() bool            // a renewal would gain nothing: no other one begins
 
-	Expire() // ends the lock, since its validity is over
-	Shut()   // ends the lock, since the Scheduler is closed and renews it no more
+	Expire() // ends the lock: its validity is over
+	Shut()   // ends the lock: the Scheduler is closed and renews it no more
 
-	Renew() Renewal // makes a renewal, and does no more: it is called under the Scheduler's mutex
-	Renewed(Result) // reports the result of a renewal, to hooks
+	Renew() Renewal // makes a renewal, and sends nothing yet; called under Scheduler.mu
+	Renewed(Result) // reports the result of a renewal to hooks
 }
 
-// A Renewal is one extension of an item. To finish it, exactly one of End, Abandon and Drop is
-// called, once.
+// A Renewal is one extension of an item. The Scheduler finishes it with exactly one call of End, Abandon or Drop.
 type Renewal interface {
-	// Begin sends the requests. ErrBusy means that the holder extends the lock at this moment;
-	// another error is the reason why the lock has ended. With an error nothing was sent.
+	// Begin sends the requests. It sends none if it returns an error: ErrBusy if the holder extends the lock itself at
+	// this moment, otherwise the reason why the lock has ended.
 	Begin() error
 
-	Stop()                // later votes decide nothing
-	End() Result          // gives the result of the votes
+	Stop()                // no more votes count
+	End() Result          // returns the result of the votes
 	Abandon(error) Result // ends a renewal that could not begin
-	Drop()                // ends a renewal that ErrBusy kept from beginning
+	Drop()                // ends a renewal that got ErrBusy
 }
 
-// ErrBusy says that the holder extends the lock itself at this moment.
+// ErrBusy is the error of a renewal while the holder extends the lock itself.
 var ErrBusy = errors.New("the holder extends the lock")
 
 // A Result is the result of a renewal.
 type Result struct {
-	Err  error
+	Err  error     // why the lock was not extended; nil: it was
 	Sent time.Time // when its requests left
-	Op   any       // the operation, by which hooks recognise it
+	Op   any       // identifies the operation to hooks
 }
 
 // A Config says how a Scheduler works. All fields are set.
 type Config struct {
 	Now  func() time.Time
-	Left func(until time.Time) time.Duration // the fault of one clock never makes it too long
+	Left func(until time.Time) time.Duration // the time until then, by the clock on which less is left
 	Host sim.Host
 
-	// A renewal that is due within Soon begins together with one that is due now, for fuller
-	// pipelines.
+	// Soon is by how much a renewal may begin early, together with one that is due now: that fills pipelines.
 	Soon time.Duration
 
-	// Look is how often all items are looked at. Timers stand still while a host is suspended,
-	// and go on with what was left of their time.
+	// Look is how often the Scheduler looks at all items. Timers stand still while a host is suspended, and then go on
+	// with what was left of their time; a look notices the end of a validity meanwhile.
 	Look time.Duration
 }
 
-// MaxUnderWay bounds the renewals under way at once, so that ten thousand locks that are due
-// together cost one pipeline after another, and not the memory of ten thousand rounds.
+// MaxUnderWay bounds the renewals under way at once: ten thousand locks that are due together cost one pipeline after
+// another, and not the memory of ten thousand rounds.
 const MaxUnderWay = 256
 
-// A Scheduler keeps locks alive: one goroutine and two heaps for all items. The goroutine begins
-// a renewal when it is due, and gives up on it when no quorum has confirmed it in time. If a quorum
-// decides it, the goroutine that delivers the deciding vote finishes it (Settle).
+// A Scheduler keeps locks alive: one goroutine and two heaps for all items. The goroutine begins a renewal when it is
+// due, and gives up on it when no quorum has confirmed it in time. If a quorum decides it, the goroutine that delivers
+// the deciding vote finishes it (Settle).
 type Scheduler struct {
 	cfg   Config
 	wake  chan struct{}
 	stop  chan struct{}
 	ended chan struct{}
 
-	mu       sync.Mutex // protects what follows, and each Entry
-	due      schedule
-	underWay schedule
-	live     map[*Entry]struct{} // all items that are watched or renewed; nil: closed
-	looked   time.Time           // when all of them were last looked at; zero: the goroutine does not look
-	stalled  [2]time.Time        // from when to when no look was made for the last time, though one was due
+	mu       sync.Mutex          // protects what follows, and each Entry
+	due      schedule            // items whose next renewal has not begun
+	underWay schedule            // items with a renewal that has
+	live     map[*Entry]struct{} // all items that are watched or renewed; nil: the Scheduler is closed
+	looked   time.Time           // when the goroutine last looked at live; zero: live is empty, so it does not look
+	stalled  [2]time.Time        // the begin and the end of the last time in which a look was due and none was made
 }
 
 // An Entry is an item's part in a Scheduler.
 type Entry struct {
-	item    Item      // never changes: End and Renewed are called without the mutex
-	users   int       // the number of Keep calls in force
-	at      time.Time // due: when to begin; under way: when to give up
-	in      *schedule // the schedule that has it; nil: none
-	index   int
-	renewal Renewal // under way
+	item    Item      // never changes: so End and Renewed need no mutex
+	users   int       // calls of Keep that no Unkeep has undone
+	at      time.Time // in due: when to begin; in underWay: when to give up
+	in      *schedule // the heap that has it; nil: none
+	index   int       // its place in that heap
+	renewal Renewal   // nil: none is under way
 }
 
-// NewEntry returns an Entry for an item that no Scheduler has yet.
+// NewEntry returns an Entry for an item; Add gives it to a Scheduler.
 func NewEntry(item Item) Entry { return Entry{item: item} }
 
-// New returns a Scheduler that runs until Close.
+// New returns a Scheduler, whose goroutine runs until Close.
 func New(cfg Config) *Scheduler {
 	s := &Scheduler{
 		cfg: cfg, live: make(map[*Entry]struct{}),
@@ -111,8 +108,7 @@ func New(cfg Config) *Scheduler {
 	return s
 }
 
-// Add makes the Scheduler watch an item: Close ends it, and a look after the end of its validity
-// does. Add reports false if the Scheduler is closed.
+// Add makes the Scheduler watch an item: a look after its validity ends it, and so does Close. False: it is closed.
 func (s *Scheduler) Add(e *Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +123,7 @@ func (s *Scheduler) Add(e *Entry) bool {
 	return true
 }
 
-// Remove forgets an item that has ended.
+// Remove forgets an item that has ended: it begins no more renewal of it. One that is under way goes on to its end.
 func (s *Scheduler) Remove(e *Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,12 +133,13 @@ func (s *Scheduler) Remove(e *Entry) {
 	}
 }
 
-// Keep makes the Scheduler renew an item from an instant on, if the item has not ended.
+// Keep makes the Scheduler renew an item, the first time at at, unless the item has been removed, or a renewal is due
+// or under way already. Each Keep is undone by one Unkeep.
 func (s *Scheduler) Keep(e *Entry, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.live[e]; !ok {
-		return // it ended in the meantime
+		return // it has ended
 	}
 	e.users++
 	if e.in == nil {
@@ -150,7 +147,7 @@ func (s *Scheduler) Keep(e *Entry, at time.Time) {
 	}
 }
 
-// Unkeep undoes one Keep.
+// Unkeep undoes one Keep. After the last one, no further renewal of the item begins.
 func (s *Scheduler) Unkeep(e *Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,14 +157,14 @@ func (s *Scheduler) Unkeep(e *Entry) {
 	}
 }
 
-// Len is the number of items in all schedules, and whether the goroutine looks at them.
+// Len returns the sum of the lengths of live, due and underWay, and whether the goroutine looks at items; for tests.
 func (s *Scheduler) Len() (items int, looks bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.live) + len(s.due) + len(s.underWay), !s.looked.IsZero()
 }
 
-// move puts an entry into another schedule, or none. Under the mutex.
+// move puts an entry into another heap (nil: into none), with at as its time there. Caller holds s.mu.
 func (s *Scheduler) move(e *Entry, to *schedule, at time.Time) {
 	if e.in != nil {
 		e.in.remove(e)
@@ -209,8 +206,8 @@ func (s *Scheduler) run() {
 	}
 }
 
-// turn begins the renewals that are due, gives up on those that are overdue, and returns the time
-// until the next turn.
+// turn begins the renewals that are due, gives up on those that have timed out, and returns how long run may sleep
+// until the next turn. Only run calls it.
 func (s *Scheduler) turn() time.Duration {
 	type flight struct {
 		entry   *Entry
@@ -257,7 +254,8 @@ func (s *Scheduler) turn() time.Duration {
 	return s.cfg.Left(next)
 }
 
-// check ends the items whose validity was over while their timers stood still.
+// check looks at all items, if Config.Look has passed since the last time, and ends those whose validity is over
+// although their timers have not run. Caller does not hold s.mu.
 func (s *Scheduler) check(now time.Time) {
 	s.mu.Lock()
 	if s.looked.IsZero() || span(s.looked, now) < s.cfg.Look {
@@ -282,17 +280,17 @@ func (s *Scheduler) check(now time.Time) {
 	}
 }
 
-// late reports whether a look came so late that this process stood still: it was stopped, or suspended
-// with its machine.
+// late reports whether two looks are so far apart that this process, or its machine, must have stood still in between.
 func (s *Scheduler) late(from, to time.Time) bool { return span(from, to) > 2*s.cfg.Look }
 
-// span is the longer time of what the monotonic and the wall clock say: the monotonic one stands still
-// while a Linux host is suspended.
+// span returns the time between two instants, by the clock on which it is longer, monotonic or wall: on Linux, the
+// monotonic clock stands still in a suspended host.
 func span(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// Stalled gives for how long this process stood still at an instant that is over; 0: it did not.
+// Stalled returns how long the stop lasted in which this process stood still at the instant at; 0: it ran then. now is
+// the time of the call: the stop may not have been noticed yet. It remembers only the last stop.
 func (s *Scheduler) Stalled(at, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,13 +304,14 @@ func (s *Scheduler) Stalled(at, now time.Time) time.Duration {
 	return span(from, to)
 }
 
-// begin sends a renewal, unless the holder extends the lock at this moment.
+// begin sends the requests of a renewal. If the holder extends the lock itself at this moment, the renewal is dropped
+// and tried again after TTL/20; if the lock has ended, the renewal is finished with that error.
 func (s *Scheduler) begin(e *Entry, r Renewal) {
 	switch err := r.Begin(); {
 	case err == nil:
 	case !s.claim(e, r):
 	case errors.Is(err, ErrBusy):
-		// The holder's extension may fail, or be given up at once: so this renewal is tried again.
+		// The holder's extension may fail: so try this renewal again.
 		r.Drop()
 		s.again(e, s.cfg.Now().Add(e.item.TTL()/20))
 	default:
@@ -320,8 +319,8 @@ func (s *Scheduler) begin(e *Entry, r Renewal) {
 	}
 }
 
-// claim reports whether the caller is the one that finishes a renewal. Either the deciding vote or
-// the timeout does. When the second of the two comes, the entry may have another renewal by now.
+// claim reports whether the caller must finish the renewal r, and removes r from its entry if so. Either the deciding
+// vote or the timeout finishes it. When the second of the two comes, the entry may have another renewal.
 func (s *Scheduler) claim(e *Entry, r Renewal) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -333,25 +332,27 @@ func (s *Scheduler) claim(e *Entry, r Renewal) bool {
 	return true
 }
 
-// Settle is called with the deciding vote of a renewal.
+// Settle finishes a renewal, unless it is finished already. The goroutine that delivers the deciding vote calls it.
 func (s *Scheduler) Settle(e *Entry, r Renewal) {
 	if s.claim(e, r) {
 		s.finish(e, r)
 	}
 }
 
+// finish ends a renewal, reports its result, and schedules the next one: TTL/3 after this one was sent, or, if it
+// failed, TTL/20 from now. Caller has removed r from its entry.
 func (s *Scheduler) finish(e *Entry, r Renewal) {
 	res := r.End()
 	next := res.Sent.Add(e.item.TTL() / 3)
 	if res.Err != nil {
-		// Try again while validity lasts, but not as fast as a lane to a node that is down refuses.
+		// While validity lasts; but with a pause, since the lane of a node that is down refuses at once.
 		next = s.cfg.Now().Add(e.item.TTL() / 20)
 	}
 	s.again(e, next)
 	e.item.Renewed(res)
 }
 
-// again schedules the next renewal of an item, if it has not ended and a Keep is in force.
+// again schedules the next renewal of an item at at, if the item has not ended and a Keep is in force.
 func (s *Scheduler) again(e *Entry, at time.Time) {
 	spent := e.item.Spent()
 	s.mu.Lock()
@@ -364,8 +365,7 @@ func (s *Scheduler) again(e *Entry, at time.Time) {
 	}
 }
 
-// Close ends the goroutine, and every item: the holder of one that went on would not be told of its
-// end any more.
+// Close ends the goroutine, and every item: the goroutine could no longer tell its holder of its end.
 func (s *Scheduler) Close() {
 	close(s.stop)
 	<-s.ended
@@ -377,7 +377,7 @@ func (s *Scheduler) Close() {
 	for e := range live {
 		e.item.Shut()
 	}
-	for _, e := range underWay { // renewals under way end here, since the goroutine no longer gives up on them
+	for _, e := range underWay { // the goroutine no longer gives up on these
 		s.mu.Lock()
 		r := e.renewal
 		s.mu.Unlock()

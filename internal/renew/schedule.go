@@ -2,7 +2,7 @@ package renew
 
 import "container/heap"
 
-// A schedule is a heap of entries by the time at which something has to be done.
+// A schedule is a heap of entries, the one with the earliest time first.
 type schedule []*Entry
 
 func (s *schedule) add(e *Entry)    { heap.Push(s, e) }
@@ -17,14 +17,12 @@ func (s schedule) Swap(i, j int) {
 	s[i].index, s[j].index = i, j
 }
 
-// Push appends an entry.
 func (s *schedule) Push(x any) {
 	e := x.(*Entry)
 	e.index = len(*s)
 	*s = append(*s, e)
 }
 
-// Pop takes the last entry away.
 func (s *schedule) Pop() any {
 	old := *s
 	e := old[len(old)-1]

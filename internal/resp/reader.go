@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// What a reply may have. A server that exceeds it is broken, or hostile: without bounds it could
-// make the client use up its memory or its stack. The longest reply is that of inspect.lua, with
-// some hundred bytes for each waiter.
+// Bounds of a reply: without them, a broken or hostile server could make the client use up its memory or its stack. The
+// longest reply is that of inspect.lua, with some hundred bytes for each waiter.
 const (
 	bufferSize = 16 << 10 // a line fits into it: a number, a status, an error
 	maxReply   = 16 << 20 // bytes of a reply
@@ -25,14 +24,14 @@ type Error string
 
 func (e Error) Error() string { return string(e) }
 
-// RedisError makes it one for go-redis (redis.HasErrorPrefix).
+// RedisError marks it as an error of the server, for go-redis (redis.HasErrorPrefix). It does nothing.
 func (Error) RedisError() {}
 
-// A Reader reads replies. After an error that is not an Error, the replies of the connection can no
-// longer be told apart, and it must be closed.
+// A Reader reads replies. An Error was sent by the server in the place of a reply. After any other error, the caller
+// must close the connection: where the next reply begins is not known any more.
 type Reader struct{ buf *bufio.Reader }
 
-// Reset makes the Reader read from r, and drops what it has of the reader before.
+// Reset makes the Reader read from another connection, and drops what it has buffered.
 func (r *Reader) Reset(from io.Reader) {
 	if r.buf == nil {
 		r.buf = bufio.NewReaderSize(nil, bufferSize)
@@ -40,7 +39,7 @@ func (r *Reader) Reset(from io.Reader) {
 	r.buf.Reset(from)
 }
 
-// Done is called when all replies have been read that were asked for. It fails if more has arrived.
+// Done returns an error if more has arrived than has been read. Call it when all replies that were asked for are read.
 func (r *Reader) Done() error {
 	rest, _ := r.buf.Peek(r.buf.Buffered())
 	if len(rest) == 0 {
@@ -49,15 +48,13 @@ func (r *Reader) Done() error {
 	return fmt.Errorf("it sent %.100q, which nothing had asked for", rest)
 }
 
-// Wait waits for the first byte of a reply. If that fails, and only because of a deadline, the
-// Reader can go on afterwards.
+// Wait waits until a reply begins, and reads nothing. After an error that is only a timeout, the Reader can go on.
 func (r *Reader) Wait() error {
 	_, err := r.buf.Peek(1)
 	return err
 }
 
-// Reply reads a reply: an int64, a string, a []any of replies, or nil. In a list an Error is an
-// element like others.
+// Reply reads a reply: an int64, a string, a []any of replies, or nil. In a list, an Error is an element.
 func (r *Reader) Reply() (any, error) {
 	room := maxReply
 	value, err := r.value(&room, maxDepth)
@@ -67,22 +64,20 @@ func (r *Reader) Reply() (any, error) {
 	return value, err
 }
 
-// Int reads a reply that is a number. In the place of any other reply it gives 0.
+// Int reads a reply that is a number; 0 if the reply is something else.
 func (r *Reader) Int() (int64, error) {
 	t, err := r.only(":")
 	return t.number, err
 }
 
-// Decimal reads a reply that is a string with a number in decimal. In the place of any other reply it
-// gives 0.
+// Decimal reads a reply that is a string with a decimal number; 0 if the reply is something else.
 func (r *Reader) Decimal() (int64, error) {
 	t, err := r.only("$+")
 	n, _ := strconv.ParseInt(string(t.text), 10, 64) // which makes no copy
 	return n, err
 }
 
-// String reads a reply that is a string. In the place of any other reply it gives "". If the string is
-// the known one, it allocates nothing.
+// String reads a reply that is a string; "" if it is something else. If the string equals known, it allocates nothing.
 func (r *Reader) String(known string) (string, error) {
 	t, err := r.only("$+")
 	if string(t.text) == known {
@@ -91,8 +86,8 @@ func (r *Reader) String(known string) (string, error) {
 	return string(t.text), err
 }
 
-// List reads the beginning of a list of n replies. It reports false if the reply is another one, which it
-// reads to its end.
+// List reads the header of a list of n replies, which the caller reads next. False, without an error: the reply is
+// something else, and List has read all of it.
 func (r *Reader) List(n int) (bool, error) {
 	t, is, err := r.begin("*")
 	switch {
@@ -106,7 +101,8 @@ func (r *Reader) List(n int) (bool, error) {
 	return false, err
 }
 
-// only reads a reply that is a token of one of these kinds. In the place of any other reply it gives an empty one.
+// only reads a reply that is one token of one of these kinds (token.kind); it returns a zero token if the reply is
+// something else, an Error if the server sent one.
 func (r *Reader) only(kinds string) (token, error) {
 	t, is, err := r.begin(kinds)
 	if !is {
@@ -115,7 +111,7 @@ func (r *Reader) only(kinds string) (token, error) {
 	return t, err
 }
 
-// begin reads a token, and the rest of the reply if it is of none of these kinds.
+// begin reads the first token of a reply; is false: its kind is none of these, and begin has read the whole reply.
 func (r *Reader) begin(kinds string) (t token, is bool, err error) {
 	room := maxReply
 	if t, err = r.token(&room); err != nil {
@@ -131,14 +127,15 @@ func (r *Reader) begin(kinds string) (t token, is bool, err error) {
 	return t, false, err
 }
 
-// A token is what a reply begins with, or all of it.
+// A token is the first line of a reply, and the string behind it if it announces one.
 type token struct {
 	kind   byte   // + - : $ *
-	number int64  // of ':'; the length of '*', and of '$'; -1: a null
-	text   []byte // of + - $; valid until the next read
+	number int64  // of a ':'; the length of a '*' or '$'; -1: a null
+	text   []byte // of a '+', '-' or '$'; valid until the next read
 }
 
-// token reads a token, which may take room bytes, and takes them from room.
+// token reads the next token: a line, and the string that it announces. room is how many bytes the reply may still
+// take: token subtracts what it reads.
 func (r *Reader) token(room *int) (t token, err error) {
 	line, err := r.line()
 	if err != nil {
@@ -169,7 +166,8 @@ func (r *Reader) token(room *int) (t token, err error) {
 	return t, unexpected(line)
 }
 
-// value reads a reply, which may take room bytes, and takes them from room.
+// value reads a whole reply (for its types, see Reply; an Error is a value, too) of at most room bytes, with lists in
+// it at most depth levels deep. It subtracts from room what it reads.
 func (r *Reader) value(room *int, depth int) (any, error) {
 	t, err := r.token(room)
 	if err != nil {
@@ -178,7 +176,7 @@ func (r *Reader) value(room *int, depth int) (any, error) {
 	return r.rest(t, room, depth)
 }
 
-// rest reads the rest of a reply that begins with t.
+// rest reads the rest of a reply that begins with t, and returns the whole, as value does.
 func (r *Reader) rest(t token, room *int, depth int) (any, error) {
 	switch {
 	case t.kind == '-':
@@ -195,8 +193,7 @@ func (r *Reader) rest(t token, room *int, depth int) (any, error) {
 	return r.array(int(t.number), room, depth-1)
 }
 
-// array reads n elements. It does not make room for all at once, since they may be announced and
-// never come.
+// array reads the n elements of a list. It does not allocate for all at once: they may be announced and never come.
 func (r *Reader) array(n int, room *int, depth int) (any, error) {
 	list := make([]any, 0, min(n, 64))
 	for range n {
@@ -247,7 +244,7 @@ func (r *Reader) line() ([]byte, error) {
 
 var errLong = fmt.Errorf("it sent a reply of more than %d bytes", maxReply)
 
-// unexpected is the error of a server that sends what is no reply.
+// unexpected is the error for bytes that are no reply.
 func unexpected(got []byte) error {
 	return fmt.Errorf("it sent %.100q, which is no reply in RESP2", got)
 }

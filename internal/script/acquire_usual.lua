@@ -1,14 +1,13 @@
--- acquire, the usual cases: one key, wanted exclusively; and no counter is ahead of the time. The key is
--- free and its queue is empty, or this client is the first in it; or another token holds the key
--- exclusively. This code is put before the rest of acquire, which handles all other cases. For these it
--- does the same as the rest, at half the cost.
+-- acquire, the usual cases: one key, wanted exclusively, and no counter is ahead of the time. The key is free and its
+-- queue is empty, or this client is the first in it; or another token holds the key exclusively. This code stands
+-- before the rest of acquire, which handles all other cases. For these it does the same as the rest, at half the cost.
 --
--- The cost is in the number of commands, and in numbers made text: a server does that for every
--- score that it returns, and for every number that the script passes instead of text.
+-- The cost is in the number of commands, and in turning numbers into text: a server does that for every score that it
+-- returns, and for every number that the script passes to a command.
 if ARGV[9] == 'x' then
   local key, ticket = KEYS[1], ARGV[6] + 0
   local queue = key .. $queueSuffix
-  -- 1: the queue exists; 2 or 3: the key does. 4 more: the table of what lies below folders exists.
+  -- there is 1 if the queue exists, 2 or 3 if the key does; and 4 more if the table of what lies below folders exists.
   local there = redis.call('EXISTS', key, key, queue, $belows, $belows, $belows, $belows)
   local tree = there > 3
   there = there % 4

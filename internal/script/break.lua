@@ -5,11 +5,11 @@
 -- ARGV[4]  for how many milliseconds the token counts as broken
 -- reply    as release.lua; an error if the node cannot note that the token is broken
 --
--- The note is under a key of its own, with a TTL. While it is there, the token is not extended here (extend.lua),
--- though it may come again: a client that has the lock puts it back, or a request was under way.
+-- The note is a key of its own, with a TTL. While it is there, extend.lua does not extend the token, even if the token
+-- comes back: the holder sets it again, or a request was under way.
 --
 -- Atomic, because an extension between the note and the deletion would find the token and the note. A node that is full
--- drops the token all the same. It says so by its error: an extension may put the token back there.
+-- drops the token all the same, and replies the error of the note: an extension may put the token back there.
 local noted = redis.pcall('SET', $broken .. ARGV[1], '1', 'PX', ARGV[4])
 local said = giveBack(ARGV[2], ARGV[1], ARGV[3] ~= '0' and ARGV[3])
 return noted.err and noted or said

@@ -1,33 +1,31 @@
--- choose: take part in the choice of the set's next description (Paxos, for one value).
+-- choose: take part in choosing the set's next description (Paxos, for one value for each epoch).
 --
--- KEYS[1]  what the node keeps of its set
--- KEYS[2]  the choice that is under way
+-- KEYS[1]  the description that the node keeps, KEYS[2] its ballots for the next one
 -- ARGV[1]  the epoch to choose for
--- ARGV[2]  the ballot: digits, so many that ballots can be compared as texts
+-- ARGV[2]  the ballot: a fixed number of digits, so that ballots can be compared as texts
 -- ARGV[3]  the description to take; empty: promise to take none of a smaller ballot
 -- ARGV[4]  the set; empty: none keeps a description yet
--- ARGV[5]  there: the node is to become a member by this description, and has no part in its choice
+-- ARGV[5]  if present, the node is to become a member by this description, and takes no part in choosing it
 -- reply    {kept, promised, taken, description, marker, lost}
 --
--- Promised is the largest ballot that the node has heard of, and taken that of the description which it
--- has taken last. If promised is larger than the ballot, the node has refused. A node that does not
--- keep the description of the epoch before this one has no part in the choice. Nor has a node of another
--- set: it would be in the majorities of two choices at once, and what it takes in the one would hide what it
--- has taken in the other.
+-- Promised is the largest ballot that the node has heard of, and taken that of the description which it has taken last.
+-- If promised is larger than the ballot, the node has refused. A node that does not keep the description of the epoch
+-- before this one takes no part. Nor does a node of another set: it would be in the majorities of two choices at once,
+-- and what it takes in the one would hide what it has taken in the other.
 --
--- Lost is 1 if the node may have lost its data since it first kept the description of the epoch before, and was
--- told it again (join.lua): it may have taken a description of this epoch, and not know it any more. Then it
--- counts only if all members agree: what a majority has taken shows at another one.
+-- Lost is 1 if the node may have lost its data since it first kept the description of the epoch before, and was told it
+-- again (join.lua): it may have taken a description of this epoch and forgotten it. Then its answer counts only if all
+-- members answer and agree: another member shows what a majority has taken.
 --
--- A node that is to become a member notes the description by which it does, and its marker, before that description is
--- proposed to anybody. As long as it has the note, and that marker, it has lost nothing since the description was
--- chosen: told it, the node counts at once.
+-- A node that is to become a member notes that description and its own marker before any client proposes the
+-- description. As long as it has the note, and that marker, it has lost nothing since the description was chosen: so it
+-- counts as soon as it is told the description.
 --
--- A description that a majority of the members before has taken with one ballot is chosen, and no other
--- ever is: who comes later with a larger ballot asks a majority, learns what was taken with the
--- largest ballot there, and proposes that. Only then is it told to nodes (join.lua).
+-- A description that a majority of the members before has taken with one ballot is chosen, and no other ever is: a
+-- client that comes later with a larger ballot asks a majority, learns which description was taken with the largest
+-- ballot there, and proposes that one. Nodes are told the description only when it is chosen (join.lua).
 --
--- Atomic, because a node must not take what it has promised meanwhile not to take.
+-- Atomic, because a node must not take a description that it promises another client, in between, not to take.
 local kept, marker = redis.call('GET', KEYS[1]) or '', redis.call('GET', $marker) or ''
 if ARGV[5] then
   local process = string.match(marker, '^%d+:([^:]*:%d+):')

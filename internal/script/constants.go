@@ -7,13 +7,12 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// constants are what the scripts and Go have in common, or several scripts: the Lua files have
-// a name for each, which begins with a dollar sign. No name begins with another one.
+// constants replaces the names of constants in the Lua files, which begin with a dollar sign. Scripts and Go share
+// these values, or several scripts do. No name may be the beginning of another one.
 var constants = func() *strings.Replacer {
 	text := func(s string) string { return "'" + s + "'" }
 
-	// The scores of a mode begin with a digit of its own, before those of the deadline
-	// (wire.Score).
+	// begin returns the score at which a mode's range begins, such as 1e13: a digit for the mode, before the deadline.
 	begin := func(m wire.Mode) string {
 		score := wire.Score(m, 0)
 		return score[:1] + "e" + strconv.Itoa(len(score)-1)
@@ -33,7 +32,7 @@ var constants = func() *strings.Replacer {
 		"$broken", text(Broken),
 		"$queueSuffix", text(QueueSuffix),
 		"$slotInfix", text(SlotInfix),
-		"$signature", text(`%.@%w+[@+]`), // of wire.Sign, for string.find
+		"$signature", text(`%.@%w+[@+]`), // of wire.Sign, as a pattern for string.find
 		"$lastOfToken", text(strconv.Itoa(wire.MostOfToken-1)),
 
 		"$clamp", strconv.FormatInt(wire.Clamp.Microseconds(), 10),

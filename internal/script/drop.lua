@@ -1,8 +1,8 @@
--- drop: how a token leaves a key, for the scripts that acquire and release. It is put before them, after kinds.
+-- drop: how a token leaves a key. It is put before the scripts that acquire and release, after kinds.
 
--- drop removes a token from a key that it holds: 1 if it was there. If an ACL denies DEL or
--- ZREM, the command that set the token ends it: the key expires at once, and so does a set
--- without other members.
+-- drop removes a token from a key; a string (modes x and o) it deletes whatever its value is. It returns 1, 0 if the
+-- token was not there, or an error. If an ACL denies DEL or ZREM, drop uses the command that set the token: the key
+-- expires at once, and so does a set without other members.
 local function drop(key, way, token)
   local gone
   if way == 'x' or way == 'o' then

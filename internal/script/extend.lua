@@ -7,11 +7,10 @@
 --          {pttl, holder}       held by another token
 --          error WRONGTYPE      a key is no lock
 --
--- Atomic, because between a look and a PEXPIRE the key may expire and be taken by another
--- token, whose TTL the script would then set. A missing key is only reported, never made
--- again here: the caller must know which nodes were refilled, since those nodes say
--- nothing about the time in between. The script does not read the node's marker: a key
--- that this token still holds was not lost.
+-- Atomic, because between a look and a PEXPIRE the key may expire and be taken by another token, whose TTL the script
+-- would then set. The script reports a missing key, and never sets it again: the client must know which nodes it has
+-- refilled, since those say nothing about the time in between. The script does not read the node's marker: a key that
+-- this token still holds was not lost.
 if redis.call('EXISTS', $broken .. ARGV[1]) == 1 then
   return 0
 end

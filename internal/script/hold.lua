@@ -1,10 +1,9 @@
--- hold: how a token comes to a key, for the scripts that acquire and extend. It is put before them, after kinds.
+-- hold: how a token comes to a key. It is put before the scripts that acquire and extend, after kinds.
 
--- hold makes a token a holder of a key from now on for its TTL, in milliseconds. The TTL is
--- the same for all keys, so the deadline is made text once and not for each command; the
--- ranges differ only in the digit before it. left is how long the set still lives (nil: it
--- does not exist). From an existing set, hold drops the members that have expired, whose
--- scores are strictly below now, unless it is known that there are none (fresh).
+-- hold makes a token a holder of a key, in the mode way, from now on for its TTL, in milliseconds. left is for how many
+-- milliseconds the key's set still lives (nil: it does not exist). From an existing set, hold drops the members that
+-- have expired, whose scores are strictly below now, unless the caller knows that there are none (fresh). The TTL is
+-- the same for all keys, so the deadline becomes text once; the ranges of the modes differ only in the digit before it.
 local deadline
 local function hold(key, way, token, ttl, left, fresh)
   local at = string.find('$setModes', way, 1, true)

@@ -1,13 +1,12 @@
 -- inspect: what this node knows about a lock and about itself.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  the node's marker; not there: the marker is not asked for
+-- KEYS[2]  the node's marker; absent: do not reply it
 -- ARGV[1]  the bucket of the lock's key
 -- reply    {holder, pttl, number, marker, time, {member, ticket, …}, {token, score, …}}
---          number is that of the lock's bucket, which other names may have raised. '' stands
---          for no exclusive holder, no number and no marker. The time is the node's, in
---          microseconds. Then follow the first 1,000 of the queue as it is, dead waiters included, and the
---          members of the key's set, expired ones included (kinds.lua).
+--          '' stands for no exclusive holder, no number and no marker. number is that of the lock's bucket, which other
+--          names may have raised. time is the node's, in microseconds. Then follow the first 1,000 of the queue as it is,
+--          dead waiters included, and the members of the key's set, expired ones included (kinds.lua).
 --          error WRONGTYPE      the key is no lock
 --
 -- Atomic, because holder, TTL and number must be of one instant.

@@ -1,40 +1,37 @@
 -- join: make sure that the node has a marker of this server process, and keeps the description of its set.
 --
--- KEYS[1]  the marker; not there: only the time is asked for
--- KEYS[2]  what the node keeps of its set
--- KEYS[3]  the choice of the next description, which is over when there is one
+-- KEYS[1]  the marker; absent: only reply the time
+-- KEYS[2]  the description that the node keeps, KEYS[3] its ballots for the next one, which end when it is told that
 -- ARGV[1]  run_id, as INFO has it; empty: the server does not say
 -- ARGV[2]  the client's own time, in milliseconds
 -- ARGV[3]  the number of the database; empty: the server does not say
 -- ARGV[4]  the description that the client has; empty: none
--- ARGV[5]  the address of this node in it; empty: a node that keeps none is to keep none
--- ARGV[6]  the marker with which a node that keeps none may be told; with another one it may be only if it has
---          taken the description in the choice, or has noted before it was chosen that it comes by it: then it
---          is as if it had been told at once
+-- ARGV[5]  the address of this node in it; empty: do not store it where the node keeps none
+-- ARGV[6]  a marker. A node that keeps no description stores this one only if its marker is ARGV[6]; or if it has taken
+--          this description in the choice, or noted before the choice that it becomes a member by it: then it counts
+--          as if it had been told at once
 -- reply    {marker, before, time, kept}
 --
--- The marker is version:run_id:born:writer:db:epoch. Version is $version; the script changes
--- nothing at a node whose marker has another one. Born is the moment at which the marker was
--- written, in milliseconds of the node's time, and writer the same moment by the clock of
--- the client that wrote it. Epoch is that of the description that the node keeps, 0 if it keeps none: so each
--- grant proves it. Before is the marker that the script found: one with the same
--- run_id, born and db if the node has been running with its data ever since; '' if the node
--- has none (it is new, was emptied, or was restarted without its data), or keeps an earlier description than its
--- marker says, since somebody has deleted that; and any other
--- marker if the node was restarted with its data, or the data is of another server or
--- another database (SWAPDB).
+-- The marker is version:run_id:born:writer:db:epoch. Version is $version; the script changes nothing at a node whose
+-- marker has another one. Born is when the marker was written, in milliseconds of the node's time, and writer the same
+-- moment by the clock of the client that wrote it. Epoch is that of the node's description; 0: none. So each grant
+-- proves it.
 --
--- A marker that was born later than now shows that the clock has been set back since. The
--- script writes a new one, since the age of the old one would say nothing before that time
--- has come. The same goes for a writer later than the client's own time, but that alone
--- does not make a marker new: only the age by the two clocks is counted from now.
+-- Before is the marker that the script found. It has the same run_id, born and db if the node has been running with its
+-- data ever since. It is '' if the node has none (it is new, was emptied, or was restarted without its data), or keeps
+-- an earlier description than its marker says, since somebody has deleted that. It is another marker if the node was
+-- restarted with its data, or the data is of another server or another database (SWAPDB).
 --
--- Kept is the node's own address, an end of line, and a description, which begins with its epoch and the
--- name of the set. A later description of the same set takes the place of an earlier one, and never the
--- other way round. A node that keeps that of another set is left alone: an operator decides.
+-- A marker that was born later than now shows that the clock has been set back since. The script writes a new one: the
+-- age of the old one would say nothing before that time has come. If writer is later than the client's time, the script
+-- sets it to that: the marker is not new, but its age counts from now.
 --
--- Atomic, because two clients that both find the marker missing must agree on one, or each
--- would make the other start again; and because a description and the marker that names it come together.
+-- Kept is the node's own address, an end of line, and a description, which begins with its epoch and the name of the
+-- set. A later description of the same set replaces an earlier one, and never the other way round. The script leaves
+-- alone what a node keeps of another set: an operator decides.
+--
+-- Atomic, because two clients that both find the marker missing must agree on one, or each would make the other start
+-- again; and because a description and the marker that names it must change together.
 redis.call('GETRANGE', KEYS[1] or $marker, '0', '0') -- a user who may not do this cannot release a lock, and is to get none
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -57,7 +54,7 @@ if ARGV[4] ~= '' then
   local same = ARGV[6] ~= '' and before == ARGV[6]
   local leave = ARGV[5] ~= '' and not set and (same or choice[2] == ARGV[4] or comes)
   if leave or set == of and later + 0 > epoch then
-    -- A node that is no member any more, and becomes one by another address, is called by that.
+    -- A node that is no member any more, and becomes one by another address, gets that address.
     if not self or ARGV[5] ~= '' and not string.find(ARGV[4], '"' .. self .. '"', 1, true) then
       self = ARGV[5]
     end

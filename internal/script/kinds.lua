@@ -1,5 +1,4 @@
--- kinds: the lock modes, and what the scripts that read or change the holders of a key have
--- in common. It is put before each of them.
+-- kinds: the lock modes, and what scripts that read or change the holders of a key share. It is put before those.
 --
 -- A lock is one or several keys, each of which it holds in a mode of its own:
 --
@@ -10,22 +9,18 @@
 --   w  intention exclusive: something below the key, or a slot of it, is held exclusively
 --   r  intention shared: something below the key is held shared
 --
--- A key that is held exclusively is a string, the token, as with other Redlock clients. A
--- key in another mode is a sorted set, which makes their SET NX fail as well. It has a
--- member for each token. The score is the deadline until which the member counts, in
--- milliseconds of the node's time. Each mode has a range of scores, so that one look finds
--- a conflicting holder, however many members there are. The set itself lives as long as
--- the last of them.
+-- A key that is held exclusively is a string, the token, as with other Redlock clients. A key in another mode is a
+-- sorted set, which makes their SET NX fail as well. It has a member for each token. The score is the deadline until
+-- which the member counts, in milliseconds of the node's time. Each mode has a range of scores, so one look finds a
+-- conflicting holder, however many members there are. The set itself lives as long as the last of them.
 --
 -- The scripts get the modes (ways, in their code) as a string with a letter for each key.
+--
+-- A key that is no lock may have the name of one, and be large. It must cost nothing but its own name, and scripts
+-- never change it. So they read no more of a value than a token can have, and take a set for one of locks, or for their
+-- queue, only if its first member has the signature of this library's tokens (wire.Sign).
 
--- What is no lock may have the key of one: some megabytes, or a sorted set. It costs nobody but its own
--- name, and is never changed. So no more of a value is read than a token can have, and a set is only
--- taken for one of locks, or for their queue, if its first member has the signature that is in each
--- token of this library (wire.Sign).
-
--- clock is the node's time, in microseconds. A script reads it once, and only if it needs
--- it: TIME costs as much as four other commands.
+-- clock is the node's time, in microseconds. A script reads it once, if at all: TIME costs as much as four commands.
 local now
 local function clock()
   if not now then
@@ -40,10 +35,9 @@ local function clash(one, other)
   return string.find($conflicts, one .. other, 1, true)
 end
 
--- holder gives the token that conflicts with holding the key in this mode, and for how
--- many milliseconds it still does; true if the token itself is there; nil if the key is
--- free; an error to return if the key is no lock. Third, how long an existing set still
--- lives.
+-- holder looks for a token that conflicts with holding key in the mode way. It returns that token, and how long it
+-- still conflicts; true if this token itself holds the key; nil if the key is free; an error reply, for the caller to
+-- return, if the key is no lock. The third result is how long an existing set still lives. Times are in milliseconds.
 local function holder(key, way, token)
   local at = string.find('$setModes', way, 1, true) -- of its range of scores, in a set
   local score = at and redis.pcall('ZSCORE', key, token)

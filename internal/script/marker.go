@@ -12,48 +12,46 @@ const (
 	// SlotInfix separates a lock's key from the number of a slot, which counts from 1.
 	SlotInfix = ":slot:"
 
-	// The key of a lock's queue is the lock's key and QueueSuffix. The channel on which a
-	// process is told of its turn is WakeChannel and the process's name.
+	// The key of a lock's queue is the lock's key and QueueSuffix. WakeChannel and the name of a process are the
+	// channel on which its waiters are called.
 	QueueSuffix = ":queue"
 	WakeChannel = "redlock:wake:"
 
 	// Broken and a token are the key under which a node notes for a while that the token is broken (break.lua).
 	Broken = "redlock:broken:"
 
-	// QueueTTL is how long a queue stays after the last waiter has been put in it.
+	// QueueTTL is how long a queue stays after the last entry.
 	QueueTTL = time.Minute
 
 	// ProbeKey is for probe.lua. No key of this name ever exists.
 	ProbeKey = "redlock:probe"
 
-	// Marker is the key of a node's marker. It does not depend on the prefix of the locks:
-	// all clients of a node share it.
+	// Marker is the key of a node's marker (wire.Marker). All clients share it, whatever prefix their locks have.
 	Marker = "redlock:marker"
 
-	// Told is the key of what the node keeps of its set (wire.Told), and Choice that of the choice of the
-	// next description, if there is one (choose.lua).
+	// Told is the key of the description of the set that the node keeps (wire.Kept), and Choice the key of its ballots
+	// for the next one (choose.lua).
 	Told   = "redlock:set"
 	Choice = "redlock:choice"
 )
 
-// Sets are the keys of what a node keeps of its set, and of what it has promised in a choice.
+// Sets are the keys that say to which set a node belongs: its description, and its ballots for the next one.
 var Sets = []string{Told, Choice}
 
-// Lasting reports whether a key stays when all locks are gone: a node's marker, its tables
-// of counters, that a token is broken, or, for a minute, a lock's queue.
+// Lasting reports whether a key stays when all locks are gone: the node's own keys, and, for a minute, a lock's queue.
 func Lasting(key string) bool {
 	return Reserved(key) != "" || strings.HasSuffix(key, QueueSuffix)
 }
 
-// Settled is the marker of a server process that has been running for a long time.
+// Settled returns a marker (wire.Marker) that is ten years old at now, for the server process with this run_id. It is
+// for a process that is known to have lost nothing: with this marker its node may vote at once.
 func Settled(runID string, now time.Time) string {
 	long := now.AddDate(-10, 0, 0).UnixMilli()
 	return wire.Marker{RunID: runID, Born: long, Writer: long}.String()
 }
 
-// LockOf gives the key of the lock that a key on a node belongs to: the lock's own key, or that of
-// its queue. ok is false for what no lock has for a key: those of the nodes, and slots, which the set of
-// their lock's holders tells of.
+// LockOf returns the key of the lock to which a key on a node belongs. queue: the key is that of the lock's queue. ok
+// is false for a key that belongs to no lock, and for a slot: the set of the holders of its lock lists it.
 func LockOf(key string) (lock string, queue, ok bool) {
 	lock, queue = strings.CutSuffix(key, QueueSuffix)
 	if lock == "" || Lasting(lock) {

@@ -1,13 +1,11 @@
--- merge: give the tables of counters, or make theirs at least as large.
+-- merge: read the tables of counters, or raise their numbers.
 --
--- KEYS[1]  the table of fences
--- KEYS[2]  the table of what lies below
--- ARGV     how many pairs of the first table there are, those of number and bucket, and then
---          those of the second; none: only look
--- reply    {{bucket, number, …}, {bucket, number, …}}
+-- KEYS[1]  the table of fences, KEYS[2] that of what lies below
+-- ARGV     how many pairs (number, bucket) the first table gets, these, and those for the second; none: only read
+-- reply    {{bucket, number, …}, {bucket, number, …}}; 1 if there are arguments
 --
--- Before members change once more, each member has the largest numbers that a majority has
--- (docs/adr, 9). Counters only grow, so it does not matter what comes in between.
+-- Before members change once more, each member gets the largest numbers that a majority has (docs/adr, 9). Counters
+-- only grow, so it does not matter what comes between reading and raising.
 if #ARGV > 0 then
   local at = 2
   for table, pairs in ipairs({ARGV[1] + 0, (#ARGV - 1) / 2 - ARGV[1]}) do

@@ -1,23 +1,16 @@
--- probe: does this server have the commands of the scripts, and do its scripts stay in the process that
--- got them?
+-- probe: does this server have the commands of the scripts, and do its scripts stay in the process that got them?
 --
 -- KEYS[1]  a key that no client writes
--- reply    the name of a command that the server does not have; or 1 they stay, 0 they do not, -1 this
---          server cannot be asked
+-- reply    the name of a command that the server does not have; or 1 they stay, 0 they do not, -1 it cannot be asked
 --
--- rename-command takes a command from scripts, too, and the error of a script does not name it. Whether
--- there is a command is asked by way of the ACL, which runs nothing, and which adds nothing to the server's
--- count of errors. The calls are whole: of one with too few arguments the server could not tell the keys.
--- PUBLISH is missing in the list, since all works without it.
+-- rename-command takes a command from scripts, too, and the error of a script does not name it. The script asks the ACL
+-- whether a command exists: that runs nothing, and adds nothing to the server's count of errors. The calls are whole:
+-- in one with too few arguments the server could not tell the keys. All works without PUBLISH.
 --
--- Redis before 7.0, and what was made from it, replicates and persists scripts, so
--- that another process may know them: a replica that is promoted, or the same server
--- after a restart. There a script may choose to have its effects replicated in place
--- of its text, but not once it has written: replicate_commands() says no then.
--- Since the change of Redis 7.0 that ended all of this, there is nothing left to
--- choose, and it always says yes.
---
--- DEL counts as a write though the key is not there, and changes nothing.
+-- Redis before 7.0, and what was made from it, replicates and persists scripts, so another process may know them: a
+-- replica that is promoted, or the same server after a restart. There a script may choose to have its effects
+-- replicated in place of its text, but not once it has written: then replicate_commands() returns false. Since Redis
+-- 7.0 there is nothing left to choose, and it always returns true. DEL of a key that is not there counts as a write.
 local key = KEYS[1]
 for _, c in ipairs(redis.acl_check_cmd and {
   {'DEL', key}, {'EXISTS', key}, {'GET', key}, {'GETRANGE', key, '0', '0'}, {'HMGET', key, 'a'}, {'HSET', key, 'a', 'b'},

@@ -1,39 +1,35 @@
 -- queue: the waiters of a key. It is put before the scripts that use it, after kinds.
 --
--- The queue of a key is a sorted set. The score is the ticket: the waiter's time of arrival
--- in microseconds, which is the same at all nodes. The member has the waiter's name, the
--- deadline until which it counts (the node's time, in milliseconds), the lock mode in which
--- it wants the key, and the identity that is in the tokens of its attempts, from the signature
--- on (wire.Sign):
+-- The queue of a key is a sorted set. The score is the ticket: the waiter's time of arrival in microseconds, which is
+-- the same at all nodes. The member has the waiter's name, the deadline until which it counts (the node's time, in
+-- milliseconds), the lock mode in which it wants the key, and the identity that is in the tokens of its attempts, from
+-- the signature on (wire.Sign):
 --
 --   PROCESS.N DEADLINE MODE .@SINCE@TRACE@OWNER
 --
--- The first waiter is the one with the lowest ticket; of two equal tickets, the one whose
--- name comes first. A waiter that has not asked again by its deadline is dead, or cannot
--- reach this node. The next script that comes across its entry drops it, or the whole queue
--- expires. An entry whose deadline is further away than any lease is from before the clock
--- was set back: it is dropped as well, and a living waiter soon enters again.
+-- The first waiter is the one with the lowest ticket; of two equal tickets, the one whose name comes first. A waiter
+-- that has not asked again by its deadline is dead, or cannot reach this node. The next script that comes across its
+-- entry drops it, or the whole queue expires. An entry whose deadline is further away than any lease is from before the
+-- clock was set back: it is dropped as well, and a living waiter soon enters again.
 --
--- A waiter for a lock with several keys is in the queue of each. No waiter waits for a
--- certain slot (o): it waits for the lock that the slot belongs to.
+-- A waiter for a lock with several keys is in the queue of each. No waiter waits for a certain slot (o): it waits for
+-- the lock that the slot belongs to.
 --
--- No script goes past a hundred living waiters (window), or each of n waiting readers would
--- look at all waiters before it. A waiter with as many before it is refused, and each waiter
--- that gets the lock calls the one that becomes the hundredth (follow).
+-- No script goes past a hundred living waiters (window), or each of n waiting readers would look at all waiters before
+-- it. A waiter with as many before it is refused; each that gets the lock calls the new hundredth (follow).
 
--- queueing defines the functions for a queue. Mostly there is none, so they are defined only
--- when they are needed.
+-- queueing makes the functions below, and returns those for scripts: only when needed, since mostly there is no queue.
 local function queueing()
   local window = $window
 
-  -- behind reports whether a waiter that wants a key in one mode must wait for an earlier
-  -- one that wants it in the other. Waiters for slots must, since only one may be free.
+  -- behind reports whether a waiter that wants a key in one mode must wait for an earlier one that wants it in the
+  -- other. Waiters for slots must, since only one may be free.
   local function behind(one, other)
     return clash(one, other) or one == 'l' and other == 'l'
   end
 
-  -- read gives the content of a member that still counts: the waiter, its lock mode, and the
-  -- rest of its lease in milliseconds.
+  -- read returns the content of a member that still counts: the waiter, its lock mode, and the rest of its lease in
+  -- milliseconds; nothing if the member does not count.
   local function read(member)
     local waiter, deadline, way = string.match(member, '^(%S+%.%d+) (%d+) (%l) ')
     local rest = waiter and math.ceil(deadline - clock() / 1000) or 0
@@ -42,8 +38,7 @@ local function queueing()
     end
   end
 
-  -- scan reads members of a queue. It gives nothing if the key has no sorted set: another
-  -- program has a hash there, say, and it is no queue.
+  -- scan runs a command that reads a queue. Its result has no members if the key is another program's hash, say.
   local function scan(...)
     local found = redis.pcall(...)
     if found.err and not string.find(found.err, 'WRONGTYPE', 1, true) then
@@ -52,9 +47,8 @@ local function queueing()
     return found
   end
 
-  -- line iterates over the living waiters of a queue in its order: member, ticket, waiter,
-  -- lock mode, and the rest of the lease in milliseconds. It reads one member first, then
-  -- ten, then many at a time, and drops the dead ones that it comes across.
+  -- line iterates over the living waiters of a queue in its order: member, ticket, waiter, lock mode, and the rest of
+  -- the lease in milliseconds. It reads one member, then ten, then many at a time, and drops dead ones on the way.
   local function line(queue)
     local from, most, entries, at, dead = 0, 1, {}, 1, {}
     local function bury()
@@ -85,9 +79,10 @@ local function queueing()
     end
   end
 
-  -- ahead gives the waiter that goes before this one for a key: it has a lower ticket (this
-  -- ticket 0: any is lower) and a mode to wait for. It also gives the rest of its lease in
-  -- milliseconds; and third, if this waiter is in the queue itself, its member.
+  -- ahead returns the waiter that goes before this one, which wants the key of this queue in the mode way, and the rest
+  -- of its lease in milliseconds: that waiter has a lower ticket (if this ticket is 0, any is lower) and a mode to wait
+  -- for, or is the first of a whole window. If none does, and this waiter is in the queue, the third result is its
+  -- member.
   local function ahead(queue, way, waiter, ticket)
     local count, first, left = 0, nil, nil
     for member, lower, who, mode, rest in line(queue) do
@@ -105,7 +100,7 @@ local function queueing()
     end
   end
 
-  -- leave takes a waiter out of a queue, and reports whether it was there.
+  -- leave removes the entry of the waiter with this name and ticket from a queue, and reports whether there was one.
   local function leave(queue, waiter, ticket)
     for _, member in ipairs(scan('ZRANGEBYSCORE', queue, ticket, ticket)) do
       if string.sub(member, 1, #waiter + 1) == waiter .. ' ' then
@@ -115,9 +110,9 @@ local function queueing()
     return false
   end
 
-  -- enter puts a waiter in the queues of all keys for its lease from now on. A node that
-  -- cannot store the entry (it is full, or takes no writes) answers all the same. The token is
-  -- that of the attempt.
+  -- enter puts a waiter into the queues of all keys, which it wants in the modes ways, for its lease, in milliseconds,
+  -- from now on. If the node cannot store the entry (it is full, or takes no writes), there is no error; if it cannot
+  -- remove the waiter's earlier one, the error ends the script. token is that of the attempt.
   local function enter(ways, waiter, ticket, lease, token)
     local deadline = string.format('%.0f', math.floor(clock() / 1000) + lease)
     local identity = string.match(token, '%.@.*') or ''
@@ -137,17 +132,16 @@ local function queueing()
     end
   end
 
-  -- call tells a waiter to ask. If an ACL denies PUBLISH, the release that called this
-  -- still succeeds.
+  -- call publishes a message for a waiter, which then tries again. If an ACL denies PUBLISH, there is no error, and the
+  -- release that calls this still succeeds.
   local function call(waiter, message)
     redis.pcall('PUBLISH', $wakeChannel .. string.match(waiter, '^(.*)%.'), message)
   end
 
-  -- wake calls the waiters of a key whose turn it is, and no others: those that could not
-  -- have the key while it was held, or waited for, in the mode that has ended now. These are
-  -- the first waiter, and the ones behind it that can hold the key together with all before
-  -- them. A waiter for a slot is told which slot is free. If the caller knows that the key
-  -- is free, wake does not look for holders.
+  -- wake calls the waiters of a key whose turn it is, and no others: those that could not have the key while it was
+  -- held, or waited for, in the mode that has ended now (way). These are the first waiter, and the ones behind it that
+  -- can hold the key together with all before them. A waiter for a slot is told which slot is free, if slot is given.
+  -- If the caller knows that nobody holds the key (free), wake does not look for holders.
   local function wake(key, way, slot, free)
     local before, count, held = '', 0, {}
     for _, _, waiter, mode in line(key .. $queueSuffix) do
@@ -171,8 +165,8 @@ local function queueing()
     end
   end
 
-  -- follow calls the waiter that has come into the window of a queue, since one before it
-  -- holds the key now, if both can hold it.
+  -- follow calls the waiter that has come into the window of a queue, since one before it has got the key in the mode
+  -- way, if the two can share the key.
   local function follow(queue, way)
     local waiter, mode = read(redis.call('ZRANGE', queue, window - 1, window - 1)[1] or '')
     if waiter and not behind(mode, way) then

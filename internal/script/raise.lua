@@ -3,19 +3,16 @@
 -- KEYS     of the lock
 -- ARGV[1]  token, ARGV[2] the fence, ARGV[3] the lock modes of the keys
 -- ARGV[4] and on: the keys' buckets
--- reply    1                    the counters have it; those of keys that others may hold as
---                               well may have more
---          0                    the token no longer holds the lock, or a counter is larger
---                               than the fence, or is missing
+-- reply    1                    stored; the counters of keys that others may hold as well may have more
+--          0                    the token no longer holds the lock, or a counter is larger than the fence, or is missing
 --          error WRONGTYPE      a key is no lock
 --
--- Atomic, because a fence counts as stored only if it was stored while the token held the
--- lock: the next grant of the lock here then gets a larger one. A counter that is larger
--- than the fence refuses, for its number may belong to a later grant of this client that a
--- copy of this request knows nothing of; or to another name in the same bucket, and then
--- the next attempt decides. The counter of a key that others may hold as well, or of what
--- lies below it, may rise at any time, and does not refuse. A missing counter refuses: the
--- grant had left one there, so it was lost, and may have been larger than the fence.
+-- Atomic, because a fence counts as stored only if it was stored while the token held the lock: the next grant of the
+-- lock here then gets a larger one. A counter that is larger than the fence refuses, for its number may belong to a
+-- later grant of this client that a copy of this request knows nothing of; or to another name in the same bucket, and
+-- then the next attempt decides. The counter of a key that others may hold as well, or of what lies below it, may rise
+-- at any time, and does not refuse. A missing counter refuses: the grant had left one there, so it was lost, and may
+-- have been larger than the fence.
 local ways, locks, number = ARGV[3], #ARGV[3], ARGV[2] + 0
 for i = 1, locks do
   local who = holder(KEYS[i], string.sub(ways, i, i), ARGV[1])

@@ -1,5 +1,4 @@
--- release: delete a lock if, and only if, this token still holds it, and call the waiters that are
--- next.
+-- release: delete a lock if, and only if, this token still holds it, and call the waiters that are next.
 --
 -- KEYS     of the lock
 -- ARGV[1]  token, ARGV[2] the lock modes of the keys
@@ -9,7 +8,6 @@
 --          {pttl, holder}       held by another token, untouched
 --          error WRONGTYPE      a key is no lock, untouched
 --
--- Atomic, because between a look and a DEL the key may expire and be taken by another
--- token. The whole token is compared. A waiter is called after the deletion and in the same step:
--- it finds the lock free.
+-- Atomic, because between a look and a DEL the key may expire and be taken by another token. The whole token is
+-- compared. The script calls a waiter after the deletion and in the same step: so the waiter finds the lock free.
 return giveBack(ARGV[2], ARGV[1], ARGV[3] ~= '0' and ARGV[3])

@@ -1,6 +1,5 @@
--- release, the usual cases: one key that is held exclusively, and its queue is empty, or the first in
--- it is a living waiter that wants the key exclusively. This code is put before the rest of release,
--- which does the same at more cost.
+-- release, the usual cases: one key that is held exclusively, and its queue is empty, or the first in it is a living
+-- waiter that wants the key exclusively. This code stands before the rest of release, which does the same at more cost.
 if ARGV[2] == 'x' then
   local key = KEYS[1]
   if redis.pcall('GETRANGE', key, '0', $lastOfToken) == ARGV[1] then

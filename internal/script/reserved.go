@@ -2,7 +2,7 @@ package script
 
 import "strings"
 
-// reserved has the keys that belong to the nodes, whatever prefix the locks have, and what each is.
+// reserved has the keys of the nodes themselves, which no lock may have, and what each is, for errors.
 var reserved = map[string]string{
 	Marker: "is the key of the nodes' marker",
 	Told:   "is the key of the nodes' description",
@@ -11,7 +11,7 @@ var reserved = map[string]string{
 	Belows: "is the key of the nodes' table of fences",
 }
 
-// Reserved says what a key is used for by the nodes; "": it is not reserved.
+// Reserved says what a node uses a key for, in words that follow the key in an error; "": a lock may have the key.
 func Reserved(key string) string {
 	if strings.HasPrefix(key, Broken) {
 		return "is a key by which the nodes note a token that is broken"

@@ -1,7 +1,6 @@
-// Package script holds the Lua that runs on the nodes, a file for each step. A word in it that
-// begins with a dollar sign is a constant (constants.go).
-// Every file's header says its keys, arguments and reply, and why it is atomic.
-// The scripts may use what Redis 7.0 has: older servers have no vote.
+// Package script holds the Lua that runs on the nodes, a file for each step. Every file's header says its keys,
+// arguments and reply, and why it is atomic. A word that begins with a dollar sign is a constant (constants.go). The
+// scripts may use what Redis 7.0 has: older servers have no vote.
 package script
 
 import (
@@ -47,11 +46,10 @@ var (
 	//go:embed break.lua
 	breaks string
 
-	// Join is not loaded: it runs once for each connection. Nor is Probe, nor what is seldom
-	// needed.
+	// Join and Probe run once for each connection, and the others seldom: they are sent whole, and not loaded.
 	//go:embed join.lua
 	join string
-	Join = constants.Replace(join)
+	Join = bare(join)
 	//go:embed probe.lua
 	probe string
 	Probe = bare(probe)
@@ -65,7 +63,7 @@ var (
 	Break = bare(kinds + drop + queue + give + breaks)
 )
 
-// A Script is one step: its source, and the hash under which a server has it loaded.
+// A Script is the source of one step, and the hash under which a server has it loaded.
 type Script struct{ Source, Hash string }
 
 var (
@@ -79,18 +77,18 @@ var (
 
 var acquireCode = bare(acquireUsual + kinds + hold + drop + counters + queue + acquire)
 
-// Acquire is the script for a server with this run_id. The run_id is part of the text, so
-// another server, or the same one after a restart, does not have the script and says so
-// (NOSCRIPT). That reveals a restart even through a proxy that hides it.
+// Acquire returns the acquire script for the server process with this run_id, which is part of the text. So another
+// process, such as the same server after a restart, does not have the script and answers NOSCRIPT. That reveals a
+// restart even behind a proxy that keeps the connection.
 func Acquire(runID string) Script { return New("-- for " + runID + "\n" + acquireCode) }
 
-// All lists the scripts to load on a server.
+// All lists the scripts that a client loads when it connects to the server process with this run_id.
 func All(runID string) []Script {
 	return []Script{Acquire(runID), Raise, Extend, Release, Leave, Yield, Inspect}
 }
 
-// bare puts the constants in, and removes comments, indentation and spaces, before a script is sent: until
-// it has the password, a server closes the connection at an argument of more than 16 KB.
+// bare returns a script's source with its constants replaced, and without comment lines, indentation and spaces: a
+// server that has not got the password yet closes the connection at an argument of more than 16 KB.
 func bare(source string) string {
 	var code strings.Builder
 	for line := range strings.Lines(source) {
@@ -112,10 +110,10 @@ func bare(source string) string {
 	return constants.Replace(code.String())
 }
 
-// tight removes spaces that mean nothing.
+// tight removes spaces that Lua does not need.
 var tight = strings.NewReplacer(", ", ",", " = ", "=", " == ", "==", " ~= ", "~=", " <= ", "<=", " >= ", ">=", " < ", "<", " > ", ">", " + ", "+", " * ", "*", " / ", "/")
 
-// New makes a script of its source, with the hash by which EVALSHA knows it.
+// New makes a Script of its source, which is hashed as it is: call bare before.
 func New(source string) Script {
 	sum := sha1.Sum([]byte(source))
 	return Script{Source: source, Hash: hex.EncodeToString(sum[:])}

@@ -2,24 +2,22 @@ package script
 
 import "strconv"
 
-// The fences are in a table of counters on each node, and not in a counter for each name:
-// names come and go, and a counter that went with its name would have to be remembered for
-// as long as a clock may be wrong. The table has Buckets counters, and each name has one of
-// them, its bucket. Other names that share the bucket make the fences larger, and have no
-// other effect.
+// The fences (fencing tokens) of all names are in one table of counters on each node. A counter for each name would not
+// do: names come and go, and a counter that went with its name would have to be remembered for as long as a clock may
+// be wrong. The table has Buckets counters, and each name has one of them, its bucket. Names that share a bucket make
+// each other's fences larger, and have no other effect.
 //
-// The table is two sorted sets without a TTL: the members are the buckets, and the scores
-// are the fences. Fences has the fences of locks on a key, Belows those of locks on
-// something below the key. The bucket of a key is a fixed hash of the whole key, prefix
-// included: otherwise a key that two prefixes reach would have two buckets. The number of
-// buckets and the hash are part of the protocol: all clients must have the same.
+// The table is two sorted sets without a TTL: the members are the buckets, and the scores are the fences. Fences has
+// those of locks on a key, Belows those of locks on something below the key. The bucket of a key is a fixed hash of the
+// whole key, prefix included: otherwise a key that two prefixes reach would have two buckets. The number of buckets and
+// the hash are part of the protocol: all clients must have the same.
 const (
 	Fences  = "redlock:fence"
 	Belows  = "redlock:below"
 	Buckets = 4096
 )
 
-// buckets are the names of the buckets.
+// buckets has the names of the buckets: their numbers as text.
 var buckets = func() (all [Buckets]string) {
 	for i := range all {
 		all[i] = strconv.Itoa(i)
@@ -27,11 +25,11 @@ var buckets = func() (all [Buckets]string) {
 	return all
 }()
 
-// Bucket gives the bucket of a key: its hash, modulo Buckets. It returns a pointer, so that
-// nothing is allocated.
+// Bucket returns the name of the bucket of a key, which the caller must not change. It is a pointer, so that a caller
+// that passes it on allocates nothing.
 func Bucket(key string) *string { return &buckets[Hash(key)%Buckets] }
 
-// Hash is 32-bit FNV-1a. It does not use hash/fnv, so that nothing is allocated.
+// Hash returns the 32-bit FNV-1a hash of a key. Unlike hash/fnv, it allocates nothing.
 func Hash(key string) uint32 {
 	hash := uint32(2166136261)
 	for i := range len(key) {

@@ -13,26 +13,26 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A change of members, or of what the set has agreed on, is one description after another. Its rules are
-// those of docs/adr, 9, and members.pml in docs/model finds two holders without each of them:
+// A change of members, or of what the set has agreed on, is one description after another. Its rules are those of docs/adr,
+// 9. members.pml in docs/model finds a violation without each of the first three:
 //
-//   - One node comes or goes at a time. So any majority of the members before has a node in common with any
-//     majority of those afterwards, and there is no phase in which both must agree.
-//   - The next description is proposed when nothing is counted any more by the one before this one: when a
-//     majority of the former members keeps this one, no client counts by the older one, and what it has
-//     counted is over after the longest time that a lock lives (settle). The longest TTL has rules of its own
-//     (wire.Description.Toward).
+//   - One node comes or goes at a time. So any majority of the members before shares a node with any majority of those
+//     afterwards, and there is no phase in which both must agree.
+//   - The description of epoch e+1 is proposed when no lock counts any more by that of epoch e-1. When a majority of the
+//     former members keeps e, no client counts by e-1, and what counted by it is over after the longest time that a lock
+//     lives (settle). The longest TTL has rules of its own (wire.Description.Toward).
 //   - The members before choose it (choose).
-//   - Before, the tables of counters of a majority of them become those of all. So the fence of a lock
-//     that was counted by the members of two descriptions ago is known to a majority of the next (merge).
-//   - A node that comes has no vote before its quarantine is over, and is not proposed before. Otherwise the set
-//     would have one member more, and not one vote more.
+//   - Before that, the fence counters of a majority of them are merged into those of all (merge). So a majority of the next
+//     members knows the fence of a lock that was counted by the members of two descriptions ago.
+//   - A node that comes is proposed when its quarantine is over: until then it has no vote. Otherwise the set would have one
+//     member more, and not one vote more.
 //
-// The operator may die at any moment. What a majority may have taken is finished by the next change, or by
-// the first client that asks for one; what none has taken was never there.
+// The operator may die at any moment. The next change, or a client that meets a member with the next description (finishes),
+// finishes what a majority may have taken; what no majority has taken was never there.
 
-// candidate makes a lane to a node that is no member, to see whether it can become one. decided must follow. A
-// node that was a member before, and keeps the description that says so, is not retired meanwhile (gone).
+// candidate returns the node at this address for a change, to see whether it can become a member; it makes the lane if there
+// is none. The caller must call decided. Until then the lane is not retired, even if the node keeps the description that
+// removed it (gone).
 func (s *Set) candidate(name string) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *Set) candidate(name string) *node {
 	return lanes[i]
 }
 
-// decided ends the lane to a node that was considered and has not become a member.
+// decided ends the lane to a candidate that has not become a member, if no other change considers it.
 func (s *Set) decided(n *node) {
 	s.mu.Lock()
 	n.considered--
@@ -58,7 +58,7 @@ func (s *Set) decided(n *node) {
 	}
 }
 
-// Known is the description of the set; nil: it is not known.
+// Known returns the description by which the client goes; nil: none yet.
 func (s *Set) Known() *wire.Description {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,11 +68,10 @@ func (s *Set) Known() *wire.Description {
 // ErrOvertaken means that another change came first.
 var ErrOvertaken = errors.New("another change of the set came first")
 
-// Change has the members of a view choose the description d, which follows theirs, and returns when it is in
-// force: a majority of the members before keeps it, and so does a quorum of those that there are then. Add
-// is the address of the node that comes; empty: none does. Over: the operator declares that no lock lives for longer than d allows.
-// Plan: nothing is changed, and Change waits for nothing but the answer of the node that comes; it tells what it would
-// wait for.
+// Change has the members of v choose d as the set's next description, and returns when d is in force: a majority of the
+// members before keeps it, and so does a quorum of those that there are then. add is the address of the node that comes; "":
+// none does. With over, the operator declares that no lock lives longer than d allows. With plan, nothing is changed, and
+// Change waits for nothing but the answer of the node that comes: it calls tell with what it would wait for.
 func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add string, over, plan bool, tell Progress) error {
 	w := &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(time.Hour), key: s.cfg.Host.Token(), plan: plan}
 	w.timer.Stop()
@@ -107,22 +106,20 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add stri
 	if err := s.inForce(w, v, tell); err != nil {
 		return err
 	}
-	if !alikeButTTL(chosen, d) || chosen.MaxTTL != d.MaxTTL || chosen.Other != d.Other { // an operator may have begun the same change, and died
+	if !alikeButTTL(chosen, d) || chosen.MaxTTL != d.MaxTTL || chosen.Other != d.Other { // equal: an operator had begun the same change, and died
 		return ErrOvertaken
 	}
 	return nil
 }
 
-// comes writes a note at a node that is to become a member, before the description that makes it one is proposed
-// (choose.lua). Without the note, no client could tell whether the node took part in the choice of the description after
-// that, and has lost its data since: the node would count for that choice only if all members answer. And any client that
-// goes by the description may tell the node (join.lua): with the note and the marker of that time, the node is as one that
-// was told when the description was chosen. So a member that dies meanwhile does not keep the change from coming into force.
+// comes writes a note at node n, which is to become a member by the description d, before d is proposed (choose.lua). When n
+// then keeps d, the note shows that n has lost nothing since. Without it no client could tell whether n took part in the
+// choice after d and has lost its data since: n would count for that choice only if all members answer. With the note, and
+// the marker of that time, any client that goes by d may give it to n (join.lua). So a member that dies does not hold d up.
 //
-// The time of the proposal is that of now: so no other operator has made the same description, and had the node note that,
-// since this one was chosen.
+// comes sets the time in d to now: so no other operator made the same description, and had n note it, since.
 func (s *Set) comes(w *wait, n *node, d *wire.Description, tell Progress) error {
-	if err := s.fit(w, n, tell); err != nil { // it may have gone in the meantime
+	if err := s.fit(w, n, tell); err != nil { // n may have gone in the meantime
 		return err
 	}
 	d.Since = s.cfg.Clock.Now().UnixMilli()
@@ -132,7 +129,8 @@ func (s *Set) comes(w *wait, n *node, d *wire.Description, tell Progress) error 
 
 func (w *wait) why() error { return context.Cause(w.ctx) }
 
-// until waits for something that joining nodes may bring about.
+// until blocks until so returns true. It calls so, without s.mu, again each time the set has news (a node was joined, say).
+// It returns the cause of w's context if w ends first.
 func (s *Set) until(w *wait, so func() bool) error {
 	for !w.over {
 		s.mu.Lock()
@@ -146,10 +144,11 @@ func (s *Set) until(w *wait, so func() bool) error {
 	return w.why()
 }
 
-// soon is after how many looks a node that comes should have answered.
+// soon is after how many looks, of 50 ms each, a node that comes should have answered.
 const soon = 5
 
-// fit waits until a node may become a member.
+// fit waits until n may become a member: n has answered, keeps no description of another set or as another member, and has a
+// vote. It returns an error if that cannot be, or w ends. A plan (w.plan) does not wait until n has a vote.
 func (s *Set) fit(w *wait, n *node, tell Progress) error {
 	for tries := 0; !w.over; {
 		if away := n.Away(); away != nil && (away.Status == wire.Unfit || tries >= soon) {
@@ -185,10 +184,10 @@ func (s *Set) fit(w *wait, n *node, tell Progress) error {
 	return w.why()
 }
 
-// settle waits until nothing is counted any more by the description before this one; and if names become other
-// paths with the next one, until no lock lives of programs that do not run any more. Where only the longest TTL
-// changes, Description.Toward says what must have come before. Over: no lock is held any more that is longer than the
-// next one allows.
+// settle waits until no lock counts any more that was counted before the last change, by the description of the set before
+// v's. If next, the one to come, makes names other paths (Separator), it waits also for the locks of the programs that were
+// stopped. If only the longest TTL changes, Description.Toward says what must have come before. over declares that no lock
+// is held that is longer than next allows. A plan (w.plan) waits for nothing: tell is called with what it would wait for.
 func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell Progress) error {
 	d, what := v.Description, "the locks that were counted before the last change to be over"
 	switch {
@@ -223,12 +222,13 @@ func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell P
 	return nil
 }
 
-// alikeButTTL reports whether two descriptions differ in nothing but the longest TTL.
+// alikeButTTL reports whether two descriptions differ at most in the longest TTL, of what makes votes count.
 func alikeButTTL(d, o *wire.Description) bool {
 	return d.Alike(o) && d.Quorum == o.Quorum && d.Separator == o.Separator
 }
 
-// untilKept waits until so many nodes keep a description, or a later one.
+// untilKept waits until need of these nodes keep d, a description of the set, or a later one with d in its past. It calls
+// tell with what. A plan (w.plan) does not wait.
 func (s *Set) untilKept(w *wait, lanes []*node, d *wire.Description, need int, what string, tell Progress) error {
 	if s.keep(lanes, d) >= need {
 		return nil
@@ -239,7 +239,7 @@ func (s *Set) untilKept(w *wait, lanes []*node, d *wire.Description, need int, w
 	return s.until(w, func() bool { return s.keep(lanes, d) >= need })
 }
 
-// former gives the lanes to the members before.
+// former returns the nodes that were members before the set's last change (d.Former), and makes lanes where there are none.
 func (s *Set) former(d *wire.Description) (lanes []*node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,8 +262,8 @@ func (s *Set) former(d *wire.Description) (lanes []*node) {
 	return lanes
 }
 
-// keep counts the nodes that keep a description, or a later one that has it in its past. Another one of a later epoch
-// may be what one node keeps that is wrong: it does not show that the node has ever had this one.
+// keep counts the nodes that keep d, a description of the set, or a later description that has d in its past. Without d in
+// its past, a later one may be wrong, as one node alone may keep it: it does not show that the node ever kept d.
 func (s *Set) keep(lanes []*node, d *wire.Description) (n int) {
 	for _, l := range lanes {
 		if l.vote.Kept().Follows(d) {
@@ -273,8 +273,9 @@ func (s *Set) keep(lanes []*node, d *wire.Description) (n int) {
 	return n
 }
 
-// inForce waits until the description that follows that of a view is in force, and then for a NodeTimeout at most until
-// all members keep it. One that does not would know only the set as it was before, if the others lost their data now.
+// inForce waits until the set's description that follows the one of before is in force (Change), then, for at most a
+// NodeTimeout, until all members keep it. If the others lost their data now, a member that does not would know only the set
+// before the change.
 func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 	s.mu.Lock()
 	now := s.View()
@@ -295,15 +296,14 @@ func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 	return nil
 }
 
-// merge makes the tables of counters of a majority of the members those of all that answer, which must be a
-// majority, too.
+// merge makes the fence counters of a majority of the members those of all that answer, which must be a majority, too. The
+// tables have them by bucket: several names share one counter.
 //
-// A number that is so far ahead of the time that a grant with it is no vote stays where it is, if a quorum
-// has none like it: a clock was wrong once, and it costs that node its vote. It is no fence, since a fence that was
-// conceded (fence.go) is on so many nodes that the others are no quorum, also among the members
-// of the description after the one by which it was counted.
+// A number that is so far ahead of the time that a grant with it is no vote stays where it is, if no quorum has one like it:
+// a clock was wrong once, and that costs its node's vote. It is no fence. A fence that clients have conceded (fence.go) is
+// on so many nodes that the others are no quorum, also among the members of the next description.
 func (s *Set) merge(w *wait, v *View) error {
-	var tables [2]map[string][]int64 // by bucket, the numbers of the nodes
+	var tables [2]map[string][]int64 // by bucket, the numbers that the nodes have
 	for i := range tables {
 		tables[i] = make(map[string][]int64)
 	}
@@ -346,7 +346,8 @@ func (s *Set) merge(w *wait, v *View) error {
 	return err
 }
 
-// ask gives what the members answer: a majority of them at least.
+// ask returns the answers of a majority of the members, or more, to the script op. It asks all again until a majority
+// answers at once. It returns an error if w ends, or a node may not or cannot run the script.
 func (s *Set) ask(w *wait, v *View, op wire.Op, args []string) (said []any, err error) {
 	need := len(v.nodes)/2 + 1
 	for !w.over {

@@ -14,31 +14,31 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// How the members of a set choose its next description: by ballots, as in Paxos (choose.lua). members.go says
-// what becomes of one that was chosen, and change.go when there may be a next one.
+// How the members of a set choose its next description: by ballots, as in Paxos (choose.lua). members.go says what becomes
+// of a chosen one, and change.go when the next one may be chosen.
 
-// A Progress is told what a change waits for, and for how long at most; 0: until it happens.
+// A Progress is called with what a change waits for, and for how long at most; 0: until it happens.
 type Progress func(what string, most time.Duration)
 
-// A wait is a caller's, for answers of nodes.
+// A wait bounds how long a caller waits for answers of nodes, by a context and a timer.
 type wait struct {
 	ctx   context.Context
 	host  sim.Host
 	timer *time.Timer
-	key   string
-	turn  int
-	plan  bool // nothing is waited for that takes long
-	over  bool // the time is over, or the context has ended
+	key   string // the caller's, for sim.Host.Woke
+	turn  int    // counts its waits, likewise
+	plan  bool   // a plan of a change: it waits for nothing that takes long
+	over  bool   // the time is over, or ctx has ended
 
 	limited bool            // the timer runs
-	cut     <-chan struct{} // closed: it need not wait any more, and is not over; nil: it must
+	cut     <-chan struct{} // closed: the caller goes on at once, and is not over; nil: nothing cuts it
 }
 
 func (s *Set) waits(ctx context.Context, limit time.Duration) *wait {
 	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token(), limited: true}
 }
 
-// until is another wait of the same caller, which is over sooner. Only one of them waits at a time.
+// until returns another wait of the same caller, which is over sooner. Only one of the two waits at a time.
 func (w *wait) until(limit time.Duration) *wait {
 	sooner := *w
 	sooner.timer, sooner.turn = time.NewTimer(limit), 1<<16
@@ -47,15 +47,15 @@ func (w *wait) until(limit time.Duration) *wait {
 
 func (w *wait) stop() { w.timer.Stop() }
 
-// prolong gives the caller so much time from now on, if its time is limited. Where a round trip takes more
-// than half of a NodeTimeout, a choice would never come to its end otherwise: each call would begin another.
+// prolong makes w end d from now, if its time is limited. Where a round trip takes more than half of a NodeTimeout, a choice
+// would never come to its end otherwise: each call would begin another.
 func (w *wait) prolong(d time.Duration) {
 	if w.limited {
 		w.timer.Reset(d)
 	}
 }
 
-// wait waits until a channel is closed, and reports whether that came before the wait was over.
+// wait blocks until done or w.cut is closed, or w is over. It returns false only if w is over.
 func (w *wait) wait(done <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -70,7 +70,7 @@ func (w *wait) wait(done <-chan struct{}) bool {
 	return !w.over
 }
 
-// pause waits for some time, or until the wait is over.
+// pause blocks for d, or until w is over or cut.
 func (w *wait) pause(d time.Duration) {
 	if w.over { // its timer fires no more
 		return
@@ -81,33 +81,32 @@ func (w *wait) pause(d time.Duration) {
 	w.wait(done)
 }
 
-// choose has a description chosen by a majority of the members of a view, whose epoch is the one before, and
-// returns it: the proposal, or one that may have been chosen already (Paxos; see choose.lua). Without a proposal it
-// finishes what was chosen, and proposes nothing. It returns nil if that took too long, or another description has
-// become known.
+// choose has a majority of the members of v choose the set's description of the next epoch, and returns it: the proposal, or
+// one that may have been chosen already (Paxos; see choose.lua). With a nil proposal it finishes what was chosen, and
+// proposes nothing. It returns nil if w ends first, or another description has become known.
 //
-// A member that keeps the next description has been told it, since it was chosen: it counts as one that has
-// taken it with the largest of all ballots. But no node decides alone, and it may keep what nobody has chosen. So it counts
-// if another member has taken or keeps the same, or the proposal is the same. That is always so if it was chosen,
-// and a majority does not keep it yet: a majority has taken it, so that one has that does not keep it. A member that
-// keeps something else has no part. It counts, too, if all members have answered, one of them may have forgotten that it
-// took the same, and none shows anything else: like what one member has taken. Otherwise a set of which a member lost its
-// data in the middle of a change could neither be changed any more, nor lock anything.
+// A member that keeps the next description was given it because it was chosen: the member counts as one that has taken it
+// with the largest of all ballots. But no node decides alone, and one may keep what nobody has chosen. So the member counts
+// if another one has taken or keeps the same description, or the proposal is the same. That is always so if the description
+// was chosen and no majority keeps it yet: in the majority that has taken it, one member does not keep it. A member that
+// keeps something else has no part. The member counts, too, if all members have answered, one of them may have forgotten
+// that it took the same, and none shows anything else, such as another description that it has taken. Otherwise a set of
+// which a member lost its data in the middle of a change could neither be changed any more, nor lock anything.
 //
-// The first description of a set needs an answer of each given node that it keeps none; only nodes that are known to be
-// away need not answer. Otherwise a client could make the set anew with a shorter MaxTTL: it has met node C when C kept
-// none; another client made the set, and holds a long lock; A and B lose their data, and C is slow. It is enough if a
-// majority has lost nothing for as long as any lock can live, like nodes that redlock prepare --fresh has made ready. Their
-// answers show that they have the marker still by which the client knows that: it may have been idle since. Even then the
-// others have a moment to answer: a node that is told the first description, and has taken no part in its choice, looks like
-// one that has lost its data, and counts for the choice of the next only if all members agree (choose.lua). With one of the
-// others dead, the set could not be changed.
+// The first description of a set needs an answer of each given node that it keeps none; only nodes that are known to be away
+// need not answer. Otherwise a client could make the set anew with a shorter MaxTTL while a long lock is held: client 1 has
+// met node C when C kept none; client 2 then makes the set, and takes a long lock; nodes A and B lose their data, and C is
+// slow. It is enough if a majority has lost nothing for as long as any lock can live, like nodes that redlock prepare
+// --fresh has made ready. Their answers must show the marker by which the client knows that, since the client may have been
+// idle. Even then the others have a moment to answer (grace): a node that is given the first description, and has taken no
+// part in its choice, looks like one that has lost its data, and counts for the choice of the next only if all members agree
+// (choose.lua). With another one dead, the set could not be changed.
 //
-// Tell is told if it waits for members that do not agree, since others count only if all do; nil: nobody wants to know.
+// tell is called if choose waits until all members agree, because some may have lost data; it may be nil.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress) *wire.Description {
 	s.mu.Lock()
 	stale := s.known != v.Description
-	w.cut = s.changed // a node that hangs must not keep the caller from going by what others have chosen
+	w.cut = s.changed // a node that hangs must not keep the caller from what others have chosen
 	s.mu.Unlock()
 	defer func() { w.cut = nil }()
 	if stale {
@@ -136,7 +135,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 			}
 			largest = max(largest, taken.largest)
 		}
-		if promised.ahead > 0 { // which description they have, is learned when they are joined
+		if promised.ahead > 0 { // joining them tells which description they keep
 			rejoinAll(v.nodes)
 		}
 		s.mu.Lock()
@@ -145,26 +144,26 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 		if over || proposal == nil && promised.yes >= c.need {
 			return nil
 		}
-		w.pause(lane.Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // two that go on at once would refuse each other again
+		w.pause(lane.Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // jitter: two that go on at once would refuse each other again
 	}
 	return nil
 }
 
-// A choice is under way among the members of a view.
+// A choice is one call of choose.
 type choice struct {
 	s        *Set
 	w        *wait
 	view     *View
 	proposal *wire.Description // nil: finish what was chosen
-	set      string            // of the description that is chosen; "" for the first one of a set
+	set      string            // the name of the set; "" for its first description
 	epoch    int64
 	need     int // how many members choose: a majority
 }
 
-// first reports whether the first description of a set is chosen.
+// first reports whether this is the choice of the first description of a set.
 func (c *choice) first() bool { return c.view.Description == nil }
 
-// fits reports whether a description that a member keeps or has taken can be the one that is chosen.
+// fits reports whether d, a description that a member keeps or has taken, can be the one that is chosen.
 func (c *choice) fits(d *wire.Description) bool {
 	switch {
 	case d == nil || d.Epoch != c.epoch:
@@ -175,9 +174,9 @@ func (c *choice) fits(d *wire.Description) bool {
 	return d.Set == c.set && c.view.Description.Near(d)
 }
 
-// ask asks the members to take a value with this ballot; nil: to promise to take none with a smaller one. It returns
-// the answers when a majority agrees, grace after that or when the time for answers is over. Settled is how many of those
-// that answer must have lost nothing for as long as any lock can live.
+// ask asks the members to take value, a description of the set, with this ballot; nil: to promise to take none with a
+// smaller ballot. It returns the answers as long as grace after a majority agreed, or when the time for answers is over.
+// settled is how many of those that answer must be settled (Set.settled).
 func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
 	args := []string{strconv.FormatInt(c.epoch, 10), ballot, "", c.set}
 	if value != nil {
@@ -189,7 +188,8 @@ func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration
 	return p, c.count(p, ballot, value)
 }
 
-// settled counts the nodes that have answered, and have lost nothing for as long as any lock can live.
+// settled counts the nodes of a poll that have answered with the marker which the client knew (the key that names one life
+// of a node's data), and have lost nothing for as long as any lock can live (a year).
 func (s *Set) settled(p *poll) (settled int) {
 	long := s.cfg.Clock.Now().Add(-wire.Milliseconds(wire.MaxMillis))
 	for _, n := range p.same {
@@ -200,7 +200,7 @@ func (s *Set) settled(p *poll) (settled int) {
 	return settled
 }
 
-// ballot is larger than another one, and unlike that of any other client.
+// ballot returns a ballot, 24 digits as text, that is larger than than, and by chance unlike any other client's.
 func (s *Set) ballot(than string) string {
 	at := s.cfg.Clock.Now().UnixMicro()
 	if len(than) == 24 {
@@ -211,24 +211,24 @@ func (s *Set) ballot(than string) string {
 	return fmt.Sprintf("%016d%08d", at, int64(s.cfg.Host.Jitter()*1e8))
 }
 
-// A poll has what nodes have answered.
+// A poll has the nodes' answers to one request.
 type poll struct {
 	asked []*node
 
 	mu     sync.Mutex // protects what follows
-	open   int
-	said   []any
-	by     []*node // who said it
-	from   []*node // those that have answered, be it with an error
-	same   []*node // those that have shown, in a choice, the marker by which the client knew them
-	denied error   // what a node must not do, or cannot
+	open   int        // how many have not answered
+	said   []any      // the replies of those that have carried it out
+	by     []*node    // which node sent each of them
+	from   []*node    // the nodes that have answered, also with an error, in time
+	same   []*node    // in a choice: those that have shown the marker by which the client knew them
+	denied error      // a node's refusal that stays: it must not do that, or cannot
 	enough func(*poll) bool
-	grace  time.Duration
-	done   chan struct{} // closed when that is enough, or all have answered
+	grace  time.Duration // for how long the others may answer when that is enough
+	done   chan struct{} // closed when grace is over, all have answered, or the time is over
 }
 
-// poll asks the members of a view, until that is enough or the time for an answer is over, and gives what
-// they have replied. When it is enough, the others have grace to answer, too.
+// poll sends op with args to the members of v, and returns their answers when enough is true of these and grace is over, all
+// have answered, or a NodeTimeout is over. enough runs with the poll's mutex held.
 func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Duration, enough func(*poll) bool) *poll {
 	p := &poll{enough: enough, grace: grace, asked: v.nodes, open: len(v.nodes), done: make(chan struct{})}
 	about := &lane.Claim{Key: "redlock:set"}
@@ -247,7 +247,7 @@ func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Durat
 	return &poll{asked: p.asked, said: slices.Clone(p.said), by: slices.Clone(p.by), from: slices.Clone(p.from), same: slices.Clone(p.same), denied: p.denied}
 }
 
-// Deliver takes in a node's answer.
+// Deliver takes a node's answer (lane.Recipient).
 func (p *poll) Deliver(from *lane.Lane, q *lane.Request) {
 	n := p.asked[slices.IndexFunc(p.asked, func(n *node) bool { return n.Lane == from })]
 	p.mu.Lock()
@@ -286,17 +286,17 @@ func (p *poll) end() {
 	}
 }
 
-// votes is what the answers to a step of a choice come to.
+// A votes is the count of the answers to one step of a choice.
 type votes struct {
 	yes     int               // how many have promised, or taken
-	lost    int               // how many more have, and count only if all members have
-	agreed  []*node           // who has: these two together
-	ahead   int               // how many keep a description of the epoch or a later one, and do not count
-	largest string            // the largest ballot of which one has heard
-	value   *wire.Description // what is to be taken: what has been taken with the largest ballot, or the proposal; nil: nothing
+	lost    int               // how many more have, may have lost data, and count only if all members agree
+	agreed  []*node           // the nodes of yes and lost
+	ahead   int               // how many keep a description of the epoch or later, and do not count
+	largest string            // the largest ballot that a node has promised
+	value   *wire.Description // what is to be taken: what was taken with the largest ballot, or the proposal; nil: nothing
 }
 
-// waitsFor says for whom a choice waits that needs all members.
+// waitsFor returns a text for the operator: which members a choice waits for that needs all of them.
 func (all *votes) waitsFor(v *View) string {
 	var missing []string
 	for _, n := range v.nodes {
@@ -307,12 +307,12 @@ func (all *votes) waitsFor(v *View) string {
 	return fmt.Sprintf("all %d members to agree (%s): %d may have lost data since the last change, and count for this one only then. A member must answer, and keep the description of this set (redlock doctor). For one that is gone for good, start an empty server at its address", len(v.nodes), strings.Join(missing, ", "), all.lost)
 }
 
-// count reads the answers to a step of a choice. Value is what was to be taken; nil: a promise was asked for.
+// count counts the answers to one step of a choice: to take value, a description of the set; nil: to promise.
 //
-// A node that may have forgotten what it took counts if all members say yes. Otherwise two descriptions of an epoch could
-// be chosen: A and B take one, B loses its data and is told the description before again, and B and C take another. An
-// answer of A is not enough: if A refuses, since it has promised or taken more than this client has proposed, or keeps
-// what B and A have taken, the same happens (UNANIMOUS in docs/model).
+// A node that may have forgotten what it took counts if all members say yes. Otherwise two descriptions of one epoch could
+// be chosen: A and B take one, B loses its data and is given the description before again, and B and C take another. An
+// answer of A is not enough: if A refuses, since it has promised or taken a larger ballot than this client's, or keeps what
+// A and B have taken, the same happens (UNANIMOUS in docs/model).
 func (c *choice) count(p *poll, ballot string, value *wire.Description) (all votes) {
 	type answer struct {
 		wire.Chosen

@@ -12,25 +12,25 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// The nodes of a set keep a description of it (wire.Description). A client learns of it when it joins a
-// node, and each vote is one by the description that the client knows: of two clients that know
-// different members, or another quorum, the nodes serve one. So the nodes that a program is given are
-// where it begins to look, and not what it counts by.
+// Each node of a set keeps a description of it: epoch, members, quorum, separator and longest TTL (wire.Description). A
+// client learns of it when it joins a node, and each vote counts by the description that the client knows: of two clients
+// that know different members, or another quorum, the nodes serve one. So the nodes that a program is given are where it
+// begins to look, and not what it counts by.
 //
-// No node decides alone which description that is (wire.Believed): a majority of the nodes that the program was
-// given keeps it, and from then on a majority of the members by the description that the client knows keeps the
-// next one that it goes by, or a later one. If a majority of the given nodes keeps none, and none keeps any, the first
-// client has a description chosen (choose), from its own options. A description becomes known to a node, or to a
-// client, only when it has been chosen.
+// No node decides alone which description that is (wire.Believed). A client goes by one that a majority of the given nodes
+// keeps. From then on it goes by the next one, or a later one, that a majority of the members which it knows keeps. If a
+// majority of the given nodes keeps none, and none keeps any, the first client has one chosen from its own options (choose).
+// A description becomes known to a node, or to a client, only when it has been chosen.
 //
-// The client tells each node that keeps an earlier one. A member that keeps none has lost its data, and
-// is told again (mayTell). If a majority of the members keeps the description of another set, that is the
-// set from then on: the one before has been lost by them. If most members of a set that was changed keep none, nobody
-// can know which description was the last one, and an operator decides (forgotten). A node that keeps anything
-// else has no vote until it is made to forget that, and a Warning says so (strangers).
+// The client gives its description to each node that keeps an earlier one. A member that keeps none has lost its data, and
+// is given it again (mayTell). If a majority of the members keeps the description of another set, that is the set from then
+// on: they have lost the one before. If most members of a set that was changed keep none, nobody can know which description
+// was the last, and an operator decides (forgotten). A node that keeps anything else has no vote until it is made to forget
+// that, and a Warning says so (strangers).
 
-// observe takes in what a node keeps, which was asked at sent. It is called when the node was joined, and before
-// anything counts by it. Before this the node has not shown anything: what it has kept until then may be over.
+// observe records what description of the set node n keeps (told), and its marker, the key that names one life of its data:
+// n's answer to a join that left at sent. It is called before any vote counts under that marker. Only then n counts as one
+// that has shown its marker: what it kept until then may be over.
 func (s *Set) observe(n *node, told wire.Kept, mark wire.Marker, sent time.Time) {
 	s.mu.Lock()
 	if n.vote.Keep(told, mark); told.Description == nil {
@@ -41,7 +41,8 @@ func (s *Set) observe(n *node, told wire.Kept, mark wire.Marker, sent time.Time)
 	s.consider()
 }
 
-// consider looks anew at what all nodes keep, and does what follows. Under the mutex, which it gives back.
+// consider looks anew at the descriptions that all nodes keep, and does what follows. Caller holds s.mu; consider unlocks
+// it.
 func (s *Set) consider() {
 	stale := s.learn()
 	behind := append(s.behind(), stale...)
@@ -57,8 +58,8 @@ func (s *Set) consider() {
 	rejoinAll(behind)
 }
 
-// learn looks at what all nodes keep, and goes by what is believed. It gives the lanes to nodes that are to be asked again
-// (forgotten). Under the mutex.
+// learn makes the client go by the description of the set that it may believe (wire.Believed). It returns the nodes that
+// must be asked again to know (forgotten). Caller holds s.mu.
 func (s *Set) learn() (stale []*node) {
 	for steps := 0; ; steps++ {
 		d := wire.Believed(s.witnesses(), s.known)
@@ -67,7 +68,7 @@ func (s *Set) learn() (stale []*node) {
 		}
 		next := s.known == nil || d.Set == s.known.Set && d.Epoch > s.known.Epoch
 		if !next && (s.quorumKeeps() || steps > 0) {
-			break // if a quorum keeps the known one, that is the set; and from one set to another is one step
+			break // a quorum keeps the known one: that is the set. And from one set to another is one step
 		}
 		s.adopt(d)
 	}
@@ -84,8 +85,7 @@ func (s *Set) learn() (stale []*node) {
 	return stale
 }
 
-// heeded are the lanes to the nodes whose word counts: the members, and the nodes that were given while no set is known.
-// Under the mutex.
+// heeded returns the nodes whose word counts: the members, or, if no set is known, the given ones. Caller holds s.mu.
 func (s *Set) heeded() []*node {
 	if s.known != nil {
 		return s.View().nodes
@@ -93,7 +93,7 @@ func (s *Set) heeded() []*node {
 	return (*s.nodes.Load())[:len(s.given)]
 }
 
-// witnesses are what these nodes keep. Under the mutex.
+// witnesses returns what these nodes keep, for wire.Believed. Caller holds s.mu.
 func (s *Set) witnesses() (all []wire.Witness) {
 	for _, n := range s.heeded() {
 		all = append(all, wire.Witness{Name: n.Name, Kept: n.vote.Kept(), Met: n.vote.HasMet()})
@@ -101,15 +101,16 @@ func (s *Set) witnesses() (all []wire.Witness) {
 	return all
 }
 
-// ahead reports whether a member keeps a later description that is not believed. Under the mutex.
+// ahead reports whether node n keeps a later description of the set than the one by which the client goes. Caller holds
+// s.mu.
 func (s *Set) ahead(n *node) bool {
 	t := n.vote.Kept()
 	return s.known != nil && t.Description != nil && t.Set == s.known.Set && t.Epoch > s.known.Epoch
 }
 
-// finishes has the choice of the next description finished, if a member keeps one that is not believed, and the members
-// that keep the known one are no quorum: the operator has died when a part of the members had been told. What was
-// chosen shows at another member, too, which has taken it (choose). Under the mutex.
+// finishes has the choice of the next description finished, in a goroutine, if only some members were given what was chosen,
+// as when the operator has died (unfinished). What was chosen shows at another member, too, which has taken it (choose).
+// Caller holds s.mu.
 func (s *Set) finishes() {
 	if s.finishing || s.closed || !s.unfinished() {
 		return
@@ -135,24 +136,25 @@ func (s *Set) finishes() {
 	}()
 }
 
-// unfinished is whether that is so. Under the mutex.
+// unfinished reports whether a member keeps a later description of the set than the client goes by, and those that keep the
+// client's are no quorum: a change has stopped halfway, or is under way. Caller holds s.mu.
 func (s *Set) unfinished() bool {
 	return s.known != nil && !s.quorumKeeps() && slices.ContainsFunc(s.View().nodes, s.ahead)
 }
 
-// forgotten returns an error if most members of a set that was changed have lost its description: one of them may have kept a
-// later one than any that is still known, so an operator must say which nodes the set has. Until then no client tells these
-// members a description (mayTell). A set that was never changed heals by itself.
+// forgotten returns an error if most members of a set that was changed have lost its description (members, quorum …): one of
+// them may have kept a later one than any that is still known, so an operator must say which nodes the set has. Until then
+// no client gives these members a description (mayTell). A set that was never changed heals by itself.
 //
-// A member has lost the description if it was told the one that is known, and keeps none all the same: one that has just been
-// added keeps none, either, until it is told. While no set is known, the members are those of the given nodes, and one has lost
-// the description if it has been asked since the latest one was heard of: before that, the set may have been new. stale are the
-// nodes that are to be asked again for that reason. Under the mutex.
+// A member has lost the description if it was offered the known one, and keeps none all the same: one that was just added
+// keeps none, either, until it is offered. While no set is known, the members are those of the given nodes, and one has lost
+// the description if it has answered since the client heard of the latest one: before that, the set may have been new. stale
+// are the nodes that must be asked again for that reason. Caller holds s.mu.
 func (s *Set) forgotten() (stale []*node, _ error) {
 	nodes := s.heeded()
-	var kept *wire.Description  // the last one that a node keeps
-	var other *wire.Description // what one keeps of another set
-	var heard time.Time         // since when the last one has been known
+	var kept *wire.Description  // the latest one that a node keeps
+	var other *wire.Description // one that a node keeps of another set
+	var heard time.Time         // since when the client has known kept
 	for _, n := range nodes {
 		t := n.vote.Kept()
 		if s.known != nil && t.Description != nil && t.Set != s.known.Set {
@@ -197,9 +199,9 @@ func (s *Set) forgotten() (stale []*node, _ error) {
 	return nil, fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one keeps its epoch %d, with the members %s: nobody can know whether that was the last one. If most of these members keep it, give this program all of them; otherwise restore the set with redlock members restore", none, strings.Join(members, ", "), kept.Epoch, strings.Join(kept.Members, ", "))
 }
 
-// adopt goes by a description from now on. If the program cannot use the set that it describes, nothing counts by it
-// (unlike), and each call for a lock returns why not. The program goes on to follow the set, whose next description may
-// be one that it can use. Under the mutex.
+// adopt makes the client go by d, a description of the set, from now on. If the program cannot use the set that d describes,
+// nothing counts by d (vote.Group.Refuse), and each call for a lock returns why. The program goes on to follow the set,
+// whose next description may be one that it can use. Caller holds s.mu.
 func (s *Set) adopt(d *wire.Description) {
 	before := s.known
 	if s.known = d; before != d {
@@ -226,7 +228,7 @@ func (s *Set) adopt(d *wire.Description) {
 		}
 	}
 	s.nodes.Store(&nodes)
-	was, is := s.group.Bound(d.Longest()) // before anything counts by it
+	was, is := s.group.Bound(d.Longest()) // before anything counts by d
 	if v := s.View(); v.Description != d || !slices.Equal(v.nodes, members) {
 		s.setView(newView(members, d.Needs(), d))
 	}
@@ -243,11 +245,11 @@ func (s *Set) adopt(d *wire.Description) {
 	}
 }
 
-// nodesOf gives all nodes, and of these the members by a description, to which it makes lanes where there are none. A node
-// that says which member it is, is that one, by whatever address; and only then the address counts. Each member has a lane of
-// its own: clients that ask sentinels have all the same address. A node at the address of one member that says it is another
-// one has a copy of its data, or is that one. It has no vote (vote.CopyError), and no further lane is made to it. Under the
-// mutex.
+// nodesOf returns all nodes, and of these the members by d, a description of the set, to which it makes lanes where there
+// are none. A node that says which member it is, is that one, by whatever address; only then the address counts. Each member
+// has a lane of its own: clients that ask sentinels have all the same address. A node at the address of one member that says
+// it is another has a copy of its data, or is that one: it has no vote (vote.CopyError), and no further lane is made to it.
+// Caller holds s.mu.
 func (s *Set) nodesOf(d *wire.Description) (nodes, members []*node) {
 	nodes = s.lasting()
 	for _, member := range d.Members {
@@ -270,8 +272,8 @@ func (s *Set) nodesOf(d *wire.Description) (nodes, members []*node) {
 	return nodes, members
 }
 
-// strangers has the operator told of nodes that are of no use, once of each: given ones that are no members, and
-// nodes of another set. Under the mutex.
+// strangers calls Warning for nodes that are of no use, once for each: given ones that are no members, and nodes that keep
+// something else than the known description. Caller holds s.mu.
 func (s *Set) strangers() {
 	if s.known == nil {
 		return
@@ -298,7 +300,7 @@ func (s *Set) strangers() {
 			why = fmt.Sprintf("keeps the description of another set, with the members %s, and has no vote: this program uses the set with the members %s; give it the nodes of one set, or make the node forget the other with redlock members forget", strings.Join(t.Members, ", "), strings.Join(s.known.Members, ", "))
 		case is:
 			n.stranger = false
-		case !given || s.selfOf(n) != "" || t.Description != nil && t.Epoch < s.known.Epoch: // or it is told
+		case !given || s.selfOf(n) != "" || t.Description != nil && t.Epoch < s.known.Epoch: // no harm, or the node is given the known one
 		case t.Description == nil:
 			why = fmt.Sprintf("was given, has the address of no member, and keeps no description: it gets no requests; the members are %s: give this program these, or make the node one with redlock members add", strings.Join(s.known.Members, ", "))
 		default:
@@ -312,8 +314,7 @@ func (s *Set) strangers() {
 	}
 }
 
-// lookLater has the nodes looked at again, when a change that is under way is over.
-// Under the mutex.
+// lookLater runs strangers again when a change that is under way should be over. Caller holds s.mu.
 func (s *Set) lookLater() {
 	if s.later != nil || s.closed {
 		return
@@ -326,8 +327,8 @@ func (s *Set) lookLater() {
 	})
 }
 
-// behind gives the lanes to members that are to be joined again, since they keep no description of the set,
-// or an earlier one. Under the mutex.
+// behind returns the members to join again, since they keep no description of the set, or an earlier one, and joining gives
+// them the known one; and those that must answer before one that keeps none may be given it (mayTell). Caller holds s.mu.
 func (s *Set) behind() (lanes []*node) {
 	if s.known == nil {
 		return nil
@@ -340,8 +341,8 @@ func (s *Set) behind() (lanes []*node) {
 		case t.Precedes(s.known):
 			lanes = append(lanes, n)
 		case t.Description == nil && s.selfOf(n) != "":
-			// A node that has taken part in the choice, or that noted before it that it comes (Set.comes), needs nobody's
-			// leave: it is asked once.
+			// A node that took part in the choice, or noted before that it comes (Set.comes), needs no leave: it is asked
+			// once.
 			if s.mayTell(n) || n.tried != s.known {
 				n.tried = s.known
 				lanes = append(lanes, n)
@@ -356,26 +357,25 @@ func (s *Set) behind() (lanes []*node) {
 	return lanes
 }
 
-// mayTell reports whether a member that keeps no description may be told the one that is known. The client
-// must be sure that this is the last one, or close to it. Otherwise one that has slept through two changes,
-// and finds a majority of the members that it knows without their data, would make them serve a
-// description which has nothing in common with that of the others.
+// mayTell reports whether member m, which keeps no description of the set, may be given the one by which the client goes.
+// The client must be sure that this is the last one, or close to it. Otherwise a client that has slept through two changes,
+// and finds a majority of the members that it knows without their data, would make them serve a description whose quorums
+// need not meet those of the others.
 //
-// So a majority of the members must have shown, since the node has lost its data, that they keep it. None of
-// them had a later one at that time, and the node has not kept any since: from the loss on it has not
-// counted for any majority, and it does not bring about one now. Half of them is enough if all others have been heard of,
-// and keep none.
+// So a majority of the members must have shown, since m lost its data, that they keep it. None of them had a later one at
+// that time, and m has not kept one since: from the loss on it has not counted for any majority, and it does not bring about
+// one now. Half of them is enough if all others have been heard of, and keep none.
 //
-// If the set has not been changed, as far as is known, all others have been heard of, or are known to be away, and
-// keep it or none: so it heals by itself, and one node may be down while another loses its data. One that kept something
-// else when it was heard of last counts, also while it is away: it shows that there is a later description, or that an
-// operator has made another set. (What that leaves open is in docs/safety.md.)
+// If the set has not been changed, as far as is known, it is enough that all others have been heard of, or are known to be
+// away, and keep it or none: so it heals by itself, and one node may be down while another loses its data. One that kept
+// something else when last heard of counts against it, also while away: it shows that there is a later description, or that
+// an operator has made another set. (What that leaves open is in docs/safety.md.)
 //
 // The first description of another set of the same nodes is not in the way, if all others have said since the loss what they
-// keep, and are not away: programs make such sets when most nodes have lost their data, and then three nodes may keep
-// something else each. The third node may be told either of two (told.pml in docs/model): any two quorums meet, and the node
-// where they do has no vote for as long as a lock of either set can live. From before the loss such an answer may be old, and
-// that set have changed since, and have a quorum elsewhere. Under the mutex.
+// keep, and are not away. Programs make such sets when most nodes have lost their data, and then three nodes may keep
+// something else each. The third node may be given either of two (told.pml in docs/model): any two quorums meet, and the
+// node where they do has no vote for as long as a lock of either set can live. If an answer is from before the loss, that
+// set may have changed since, and have a quorum elsewhere. Caller holds s.mu.
 func (s *Set) mayTell(m *node) bool {
 	if m.vote.Kept().Damage != nil {
 		return false
@@ -402,7 +402,7 @@ func (s *Set) mayTell(m *node) bool {
 	return 2*keep > len(v.nodes) || all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.nodes))
 }
 
-// notHeardSince gives the lanes to the other members that have not shown since a time what they keep. Under the mutex.
+// notHeardSince returns the members but n that can be reached, and have not said since what they keep. Caller holds s.mu.
 func (s *Set) notHeardSince(n *node, since time.Time) (lanes []*node) {
 	for _, other := range s.View().nodes {
 		if other != n && other.vote.HasMet() && other.Away() == nil && !other.vote.ShownSince(since) {
@@ -412,7 +412,7 @@ func (s *Set) notHeardSince(n *node, since time.Time) (lanes []*node) {
 	return lanes
 }
 
-// tellLacking tells members that lack the description, if they may be told by now.
+// tellLacking joins members again that lack the description of the set, if they may be given it now (mayTell).
 func (s *Set) tellLacking() {
 	s.mu.Lock()
 	behind := s.behind()
@@ -420,11 +420,11 @@ func (s *Set) tellLacking() {
 	rejoinAll(behind)
 }
 
-// gone gives the lanes to nodes that are no members any more. A node that keeps the description that says so needs no
-// lane; nor does one that was removed before the last change, and never said so, since it is dead, say: a change waits for
-// former members only (settle), and those who may still count by an earlier description of the set find the later one at
-// the majority of its members that has chosen it. A node that was given keeps its lane until it is told.
-// Under the mutex.
+// gone retires the lanes to nodes that are no members any more, and returns those nodes, whose lanes the caller ends. A node
+// that keeps the description that removed it needs no lane. Nor does one that was removed before the last change, and never
+// said so, since it is dead, say: a change waits for former members only (settle), and a client that still counts by an
+// earlier description finds the later one at the majority of its members that chose it. A given node keeps its lane until it
+// keeps the description. Caller holds s.mu.
 func (s *Set) gone() (lanes []*node) {
 	if s.known == nil {
 		return nil
@@ -444,18 +444,15 @@ func (s *Set) gone() (lanes []*node) {
 	return lanes
 }
 
-// lasting gives the lanes without those that have ended and of which nothing is asked any more. What the node
-// of a lane has said last is asked for as long as the node is a member by the known description, or by
-// the one before (former). So a set has at most:
+// lasting returns the nodes without those whose lanes (queues of requests) have ended, and whose last word matters no more.
+// It matters as long as the node is a member by the known description, or by the one before (former). So a set has at most:
 //
-//   - one lane to each node that was given, and to each member, and to each that was one before the last change:
-//     wire.MaxMembers each;
+//   - one lane to each given node, each member, and each member before the last change: wire.MaxMembers each;
 //   - one to each node at which a change looks that is under way (candidate);
-//   - those to nodes that have just been removed, until the requests that are under way are answered, or the
-//     connection is given up.
+//   - those to nodes that were just removed, until the requests under way are answered, or the connection is given up.
 //
-// Nothing that a node says makes another one: a lane is made to a member of a description that a majority keeps, and to
-// a node that the operator names. Under the mutex.
+// Nothing that a node says makes another one: a lane is made to a member of a description that a majority keeps, and to a
+// node that the operator names. Caller holds s.mu.
 func (s *Set) lasting() []*node {
 	v := s.View()
 	return slices.DeleteFunc(slices.Clone(*s.nodes.Load()), func(n *node) bool {
@@ -464,7 +461,7 @@ func (s *Set) lasting() []*node {
 	})
 }
 
-// selfOf is the member that a node is; "": it is none, as far as is known. Under the mutex.
+// selfOf returns the address that n has in the known description; "": none, as far as is known. Caller holds s.mu.
 func (s *Set) selfOf(n *node) string {
 	self := cmp.Or(n.vote.Taken(), n.vote.Member(s.known.Set), n.Name)
 	if !s.known.Has(self) {
@@ -473,8 +470,9 @@ func (s *Set) selfOf(n *node) string {
 	return self
 }
 
-// tell is what a node is to keep. If it keeps nothing, it is only to do so while it has this marker: it has not lost
-// its data once more, and nobody else has told it.
+// tell puts the known description of the set into hello, what the client tells node n as it joins it. If n keeps none, it
+// takes that only while it has the marker hello.While (the key that names one life of its data): so it has not lost its data
+// again, and no other client has given it one.
 func (s *Set) tell(n *node, hello *wire.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -491,8 +489,8 @@ func (s *Set) tell(n *node, hello *wire.Hello) {
 	}
 }
 
-// Refused is why this program cannot use the set; nil: it can, as far as is known. It waits until nodes that must be asked
-// again for that have answered, or the time is over.
+// Refused returns why this program cannot use the set; nil: it can, as far as is known. It waits, for at most limit, for the
+// answers of nodes that must be asked again to know.
 func (s *Set) Refused(limit time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -514,22 +512,19 @@ func (s *Set) Refused(limit time.Duration) error {
 	return s.refused
 }
 
-// Agreed reports whether votes can count: a quorum of the members has kept the description that is known now.
+// Agreed reports whether votes can count: a quorum of the members was seen to keep the known description of the set.
 func (s *Set) Agreed() bool {
 	v := s.View()
 	return !s.cfg.Described || v.Description != nil && s.ready.Load() == v.Description
 }
 
-// Agree waits until a quorum of the members keeps the description of the set, and for the others that are
-// about to. If the nodes keep none, it has one chosen, the proposal, which is for the nodes that the program
-// was given. It returns when the time is over, or ctx ends, or at once if so many nodes are away that none of
-// this can come about: then no node has a vote, and each says why.
+// Agree waits until a quorum of the members keeps the set's description, and for the others that are about to. If the nodes
+// keep none, it has the proposal chosen, which is for the given nodes; isNew reports that. It returns when limit is over,
+// ctx ends, or so is true after the client has learned something of the set; and at once if so many nodes are away that none
+// of this can come about: then no node has a vote, and each says why.
 //
-// If the program cannot use the set, the members are asked whether it was changed meanwhile. Nobody else asks them: nothing
-// is sent for a program that cannot use the set.
-//
-// Agree also returns when the condition is true after the client has learned something of the set. It reports whether it
-// found that the nodes keep no description.
+// The error is why the program cannot use the set. Before that, the members are asked whether it was changed meanwhile.
+// Nobody else asks them: nothing is sent for a program that cannot use the set.
 func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description, so func() bool) (isNew bool, _ error) {
 	w := s.waits(ctx, limit)
 	defer w.stop()
@@ -554,7 +549,7 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 			return isNew, nil
 		case s.away():
 			return isNew, nil
-		case !fresh && known == nil && !again: // what a node said before may not be what it keeps by now, and nobody else asks
+		case !fresh && known == nil && !again: // what a node said before may be out of date, and nobody else asks
 			again = true
 			s.mu.Lock()
 			lanes := s.notHeardSince(nil, began)
@@ -567,7 +562,7 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 			if d := s.choose(w, proposal, s.View(), nil); d != nil {
 				s.chosen(d)
 			} else if !w.over {
-				w.wait(news) // a node keeps one: it says which when it is joined
+				w.wait(news) // a node keeps one: joining tells which
 			}
 		}
 	}
@@ -576,8 +571,7 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 	return isNew, s.refused
 }
 
-// Ask asks all members what they keep, and returns when a majority of them has said that it keeps the description which
-// is known then; or when the time is over, or ctx ends.
+// Ask asks all members which description of the set they keep, until a majority names the known one, or limit or ctx ends.
 func (s *Set) Ask(ctx context.Context, limit time.Duration) {
 	w := s.waits(ctx, limit)
 	defer w.stop()
@@ -598,8 +592,8 @@ func (s *Set) askAll(w *wait) {
 	}
 }
 
-// answered reports whether a majority of the members has said since a time that it keeps the known description, so that
-// no later one is in force; or so many are away that no majority can.
+// answered reports whether a majority of the members has said, since a time, that it keeps the known description, so that no
+// later one is in force. It is also true if so many are away that no majority can.
 func (s *Set) answered(since time.Time) bool {
 	v, have, away := s.View(), 0, 0
 	for _, n := range v.nodes {
@@ -613,7 +607,7 @@ func (s *Set) answered(since time.Time) bool {
 	return 2*have > len(v.nodes) || 2*(len(v.nodes)-away) <= len(v.nodes)
 }
 
-// quorumKeeps reports whether a quorum of the members is known to keep the description. Under the mutex.
+// quorumKeeps reports whether a quorum of the members keeps the client's description of the set. Caller holds s.mu.
 func (s *Set) quorumKeeps() bool {
 	v, keep := s.View(), 0
 	for _, n := range v.nodes {
@@ -624,8 +618,8 @@ func (s *Set) quorumKeeps() bool {
 	return v.Description != nil && keep >= v.Quorum
 }
 
-// awaits reports whether a member is about to say that it keeps the description. Without its vote a
-// first attempt might fail, if another member that keeps it is in quarantine. Under the mutex.
+// awaits reports whether a member is about to say that it keeps the set's description. Without its vote a first attempt
+// might fail, if another member that keeps it has no vote (quarantine). Caller holds s.mu.
 func (s *Set) awaits() bool {
 	if s.known == nil {
 		return false
@@ -641,8 +635,7 @@ func (s *Set) awaits() bool {
 	return false
 }
 
-// fresh reports whether a majority of the nodes that were given keeps no description, and none of those that
-// have answered keeps any. Under the mutex.
+// fresh reports whether the set is new: most given nodes keep no description of it, and none keeps any. Caller holds s.mu.
 func (s *Set) fresh() bool {
 	none := 0
 	for _, n := range (*s.nodes.Load())[:len(s.given)] {
@@ -657,8 +650,7 @@ func (s *Set) fresh() bool {
 	return s.known == nil && none > len(s.given)/2
 }
 
-// away reports whether so many nodes are known to be away that there is no majority of those that were given,
-// or no quorum of the members.
+// away reports whether too many nodes are away for a majority of the given nodes, or a quorum of the members.
 func (s *Set) away() bool {
 	v, there := s.View(), 0
 	for _, n := range v.nodes {
@@ -672,7 +664,8 @@ func (s *Set) away() bool {
 	return there < v.Quorum
 }
 
-// chosen goes by a description that was chosen, and has the members told.
+// chosen makes the client go by d, a description of the set that was chosen, unless it knows a later one. It joins the
+// members again that keep none or an earlier one, which gives them d.
 func (s *Set) chosen(d *wire.Description) {
 	s.mu.Lock()
 	if s.known == nil || s.known.Set == d.Set && s.known.Epoch < d.Epoch {

@@ -9,25 +9,25 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A node is the lane to a node, what is known of its vote, and what the set has noted of it. It is the lane's Node, and its
-// server's Session (session.go).
+// A node is one server as the set knows it: the lane to it (its ordered queue of requests), what is known of its vote, and
+// what the set has noted. It is the lane's Node, and the Session of the lane's Server (session.go).
 type node struct {
 	*lane.Lane
 	vote *vote.Node
 	set  *Set
 
-	// Under the set's mutex.
-	considered int   // how many changes look at whether the node can become a member: it is not retired
-	stranger   bool  // the operator was told that the node is no member
-	epoch      int64 // the last description of the set of which the node is known to be a member, or to be none any more
+	// The set's mutex protects these.
+	considered int   // how many changes look at whether the node can become a member: its lane is not retired meanwhile
+	stranger   bool  // a Warning has said that the node is of no use (strangers)
+	epoch      int64 // the latest epoch of the set under which the node is known to be, or to have been, a member; 0: none
 
-	// The same, of a node that keeps no description.
-	tried   *wire.Description // the one with which it was last asked to join again
-	offered *wire.Description // the one that it was told when it was last joined
-	untaken *wire.Description // offered, and it kept none when it had been joined
+	// The same, of a node that keeps no description of the set. Each is a description that was the known one.
+	tried   *wire.Description // when the node was last asked to join again
+	offered *wire.Description // when it was last joined: it was to keep that (tell)
+	untaken *wire.Description // offered, if it kept none after that all the same
 }
 
-// newNode makes a node, and the lane to it. Under the mutex.
+// newNode makes a node, and the lane to it. tried is as for Open, or nil. Caller holds s.mu.
 func (s *Set) newNode(name string, tried chan<- int) *node {
 	i := s.made
 	s.made++
@@ -36,29 +36,28 @@ func (s *Set) newNode(name string, tried chan<- int) *node {
 	return n
 }
 
-// end ends the lane, which has been retired.
+// end closes the lane, which must be retired.
 func (n *node) end() {
 	n.vote.Close()
 	n.Close()
 }
 
-// addNode makes one more node. Under the mutex.
+// addNode makes one more node, and appends it to nodes. Caller holds s.mu.
 func (s *Set) addNode(nodes *[]*node, name string) *node {
 	n := s.newNode(name, nil)
 	*nodes = append(*nodes, n)
 	return n
 }
 
-// rejoinAll has nodes joined again: each says what it keeps by now.
+// rejoinAll joins the nodes again: each says which description of the set it keeps, and is given the known one (tell).
 func rejoinAll(nodes []*node) {
 	for _, n := range nodes {
 		n.Rejoin()
 	}
 }
 
-// A View is the members of a set as a client knows them, and how many of them must grant a lock. A round
-// goes by one view from its first request to its last vote. A view never changes: a change of members
-// makes another one.
+// A View is the members of a set as a client knows them, and how many of them must grant a lock. A round (one step of a lock
+// at all nodes) goes by one view from its first request to its last vote. No view changes: new members make a new one.
 type View struct {
 	Lanes       []*lane.Lane // to the members
 	Quorum      int
@@ -75,19 +74,19 @@ func newView(nodes []*node, quorum int, d *wire.Description) *View {
 	return v
 }
 
-// At is the place of a lane among the members; -1: it leads to none.
+// At returns the index of the member to which a lane leads; -1: to none.
 func (v *View) At(n *lane.Lane) int { return slices.Index(v.Lanes, n) }
 
-// Member is the address that a member has in the description of its set; its name, as long as that is not known.
+// Member returns the address that member i has in the set's description; until that is known, its name here.
 func (v *View) Member(i int) string { return cmp.Or(v.nodes[i].vote.Kept().Self, v.nodes[i].Name) }
 
-// Marker is the marker by which a member is known; empty: it has shown none.
+// Marker returns the marker of member i, the key that names one life of its data; "": it has shown none.
 func (v *View) Marker(i int) string {
 	_, mark := v.nodes[i].vote.LostAt()
 	return mark
 }
 
-// Lane gives the lane to the member at this address; nil: there is none.
+// Lane returns the lane to the member at this address; nil: there is none.
 func (v *View) Lane(member string) *lane.Lane {
 	for i, n := range v.Lanes {
 		if v.Member(i) == member {

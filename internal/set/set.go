@@ -1,5 +1,5 @@
-// Package set keeps what the nodes say of their set: which description is believed (members.go), how the next one is chosen
-// (choice.go), and what a change waits for (change.go). It makes the lanes to the members.
+// Package set keeps what the nodes say of their set: which description of it (members, quorum, longest TTL …) is believed
+// (members.go), how the next one is chosen (choice.go), and what a change waits for (change.go). It makes the lanes.
 package set
 
 import (
@@ -13,17 +13,16 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Config says how a set works. All fields are set.
+// A Config says how a set works. All fields must be set.
 type Config struct {
 	vote.Config
-	Quorum   int
-	Accept   func(*wire.Description) error                                       // whether this program can use a set with it
-	Identify func(ctx context.Context, address string) (runID string, err error) // asks what answers at an address; nil: it cannot be asked
+	Quorum   int                                                                 // of the given nodes, as long as the set's is not known
+	Accept   func(*wire.Description) error                                       // why this program cannot use a set with this description; nil: it can
+	Identify func(ctx context.Context, address string) (runID string, err error) // asks for the run_id of what answers at an address; nil: it cannot be asked
 	Events   Events
 }
 
-// Events are called when something happens that an operator may want to know. Joined and Members are called in the order in
-// which they happened.
+// Events are called when something happens that an operator may want to know. Joined and Members are called in order.
 type Events interface {
 	vote.Events
 	Joined(d *wire.Description)  // the set's description is known, for the first time
@@ -35,32 +34,31 @@ type Set struct {
 	cfg   Config
 	open  func(node int, name string, s lane.Session) lane.Server
 	group *vote.Group
-	given []string // the nodes that the program has given
+	given []string // the names of the nodes that the program was given
 	view  atomic.Pointer[View]
-	nodes atomic.Pointer[[]*node] // all that are members, or have just been, or are given: these come first
+	nodes atomic.Pointer[[]*node] // the given nodes first; then all that are members, have just been, or are to become members
 
-	mu      sync.Mutex        // protects what follows, and each change of view and lanes
-	known   *wire.Description // that of the set, if this program is to use one
-	refused error             // why this program cannot use the set
-	news    chan struct{}     // closed when something of this, or of what a node keeps, has changed
-	changed chan struct{}     // closed when another description has become known
+	mu      sync.Mutex        // protects what follows, and each change of view and nodes
+	known   *wire.Description // the set's description by which the client goes; nil: none yet
+	refused error             // why this program cannot use the set; nil: it can
+	news    chan struct{}     // closed, and made anew, when one of these, or what a node keeps, has changed
+	changed chan struct{}     // the same, when known has changed
 	closed  bool
 	made    int // how many lanes there have been
 
 	finishing bool        // a goroutine finishes a choice (finishes)
-	later     *time.Timer // until the nodes are looked at again (lookLater); nil: none runs
+	later     *time.Timer // runs strangers again (lookLater); nil: it is not set
 
-	ctx   context.Context // of what the set does by itself: it ends with Close
+	ctx   context.Context // of what the set does by itself; Close ends it
 	stop  context.CancelFunc
-	tasks sync.WaitGroup // that
+	tasks sync.WaitGroup // the goroutines of that
 
-	lacking atomic.Bool                      // a member keeps no description, and may not be told yet
-	ready   atomic.Pointer[wire.Description] // the last one that a quorum has kept
+	lacking atomic.Bool                      // a member keeps no description, and may not be given it yet (mayTell)
+	ready   atomic.Pointer[wire.Description] // the last one that a quorum was seen to keep; nil: none
 }
 
-// Open makes a lane to each node. The names are those in errors. Each node's index is sent to
-// tried when its first attempt to connect has ended. Open is also called for nodes that become members
-// later.
+// Open makes a Set, and a lane to each given node. names are those in errors. open makes the connection to a node, also
+// later, when another node becomes a member. tried gets each given node's index when the first attempt to connect has ended.
 func Open(cfg Config, names []string, open func(node int, name string, s lane.Session) lane.Server, tried chan<- int) *Set {
 	s := &Set{cfg: cfg, open: open, given: names, news: make(chan struct{}), changed: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -77,7 +75,7 @@ func Open(cfg Config, names []string, open func(node int, name string, s lane.Se
 	return s
 }
 
-// setView has everything go by a view from now on. Under the mutex.
+// setView makes v, the members and their quorum, the view of all that begins from now on. Caller holds s.mu.
 func (s *Set) setView(v *View) {
 	var members []*vote.Node
 	for _, n := range v.nodes {
@@ -87,24 +85,24 @@ func (s *Set) setView(v *View) {
 	s.view.Store(v)
 }
 
-// View is the members as they are known now.
+// View returns the members as they are known now.
 func (s *Set) View() *View { return s.view.Load() }
 
-// Lane gives the first lane to a node that was given; it may have been retired.
+// Lane returns the first lane to a given node, by its index; it may have been retired.
 func (s *Set) Lane(given int) *lane.Lane { return (*s.nodes.Load())[given].Lane }
 
-// Ticket is an instant of the client's, in microseconds, by the median of the nodes' clocks. It is
-// good if the median is known to within NodeTimeout. Otherwise a majority of the nodes has not
-// replied yet, or only later than any request waits, or a long time ago.
+// Ticket returns an instant of the client's, in microseconds, by the median of the nodes' clocks: a waiter's rank in the
+// queues. good is false if the median is not known to within NodeTimeout: a majority of the nodes has not replied yet, or
+// only later than any request waits, or a long time ago.
 func (s *Set) Ticket(at time.Time) (ticket int64, good bool) {
 	ticket, width, known := s.group.Ticket(at)
 	return ticket, known && width <= s.cfg.NodeTimeout
 }
 
-// Number is a number for a lock that is acquired by plain commands (wire.PlainAnswer): the middle of
-// the nodes' clocks. It reports false if that is not known well enough, or a node has no vote for such
-// a lock: only by a script. A number that is too small costs an attempt, and without MaxNodeSkew,
-// when numbers of the future are taken, it may be too small for as long as one lasts.
+// Number returns the fence to propose for a lock that is acquired by plain commands (wire.PlainAnswer): the time at by the
+// median of the nodes' clocks, in microseconds. good is false if that is not known well enough, or a member has no vote for
+// such a lock; a number that is too small costs an attempt. It is also false without MaxNodeSkew: then fences of the future
+// count, and the number may be too small until time has caught up with one.
 func (s *Set) Number(at time.Time) (number int64, good bool) {
 	if s.cfg.MaxNodeSkew <= 0 {
 		return 0, false
@@ -117,14 +115,12 @@ func (s *Set) Number(at time.Time) (number int64, good bool) {
 	return s.Ticket(at)
 }
 
-// Beyond gives by how much a fence is ahead of the median of the nodes' clocks, if that is so much
-// that the grant is no vote; else 0. See fence.go.
+// Beyond returns by how much a fence is ahead of the median of the nodes' clocks, if too much for a vote (fence.go); else 0.
 func (s *Set) Beyond(number int64, now time.Time) time.Duration {
 	return s.group.Beyond(number, s.group.Middle(now))
 }
 
-// Close makes the lanes send what they have, for at most this long, and waits until they have
-// ended.
+// Close makes the lanes send what they have, for at most patience, and waits until they and the set's goroutines end.
 func (s *Set) Close(patience time.Duration) {
 	s.mu.Lock()
 	s.closed = true // no node becomes a member any more
@@ -151,8 +147,7 @@ func (s *Set) Close(patience time.Duration) {
 	s.tasks.Wait()
 }
 
-// Weigh gives the number of requests that each lane keeps, of all that the set has: those that have not left yet,
-// and the releases that it owes.
+// Weigh returns for each lane how many requests it holds: those that have not left yet, and the releases that it owes.
 func (s *Set) Weigh() []int {
 	nodes := *s.nodes.Load()
 	all := make([]int, len(nodes))

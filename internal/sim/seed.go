@@ -2,16 +2,15 @@ package sim
 
 import "time"
 
-// A Seed gives random numbers that depend on nothing but the seed and the names of the branches:
-// a Seed is a root, or a branch for one purpose. A shared generator gives its next number to the
-// goroutine that comes first, so a run can only be repeated if all come in the same order again.
-// Branches of a Seed do not influence each other.
+// A Seed gives random numbers that depend on nothing but the root seed and the names of the branches from it to this
+// one. A shared generator would give its next number to the goroutine that comes first, so a run could only be repeated
+// if all came in the same order again. Branches do not influence each other.
 type Seed uint64
 
-// Of is the n-th branch of s.
+// Of returns branch number n of s, the same for each call.
 func (s Seed) Of(n int) Seed { return mix(s ^ mix(Seed(n)+1)) }
 
-// For is the branch of s with a name.
+// For returns the branch of s that has this name, the same for each call.
 func (s Seed) For(name string) Seed {
 	h := Seed(14695981039346656037) // FNV-1a
 	for i := range len(name) {
@@ -20,8 +19,7 @@ func (s Seed) For(name string) Seed {
 	return mix(s ^ mix(h))
 }
 
-// mix is splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-// Generators): similar inputs give unrelated outputs.
+// mix returns x scrambled by splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
 func mix(x Seed) Seed {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -29,11 +27,11 @@ func mix(x Seed) Seed {
 	return x ^ x>>31
 }
 
-// Float is a number from 0 to 1, without the 1.
+// Float returns a number from 0 to 1, but not 1: the same one for each call.
 func (s Seed) Float() float64 { return float64(mix(s)>>11) / (1 << 53) }
 
-// Below is a duration from 0 to d, without d; 0 if there is none.
+// Below returns a duration from 0 to d, but not d; 0 if d is 0. It is the same for each call.
 func (s Seed) Below(d time.Duration) time.Duration { return time.Duration(s.Float() * float64(d)) }
 
-// OneIn is true once in n times.
+// OneIn reports true for one seed in n, on average, and the same for each call.
 func (s Seed) OneIn(n int) bool { return s.Float()*float64(n) < 1 }

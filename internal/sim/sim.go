@@ -1,6 +1,5 @@
-// Package sim has what a simulator may replace: tokens, jitter, and which goroutine runs next. The
-// chaos harness runs the whole library on it, in virtual time, and can repeat a run. Programs use
-// Chance.
+// Package sim has what a simulator may replace: tokens, jitter, and which goroutine runs next. The chaos harness runs
+// the whole library on it, in virtual time, and can repeat a run. Programs use Chance.
 package sim
 
 import (
@@ -11,16 +10,15 @@ import (
 
 // A Host is the source of chance in a process.
 type Host interface {
-	// Token is a name that no other process or attempt has.
+	// Token returns a name that it has not returned before, in this process or another.
 	Token() string
 
-	// Jitter is a number from 0 to 1.
+	// Jitter returns a random number from 0 to 1.
 	Jitter() float64
 
-	// Woke is called by a goroutine that has been waiting and goes on now, and returns when the
-	// scheduler lets it: after a moment as a rule, and after everything else if the process was
-	// stopped in between. Key and n distinguish the goroutine, and the time that it waits, from
-	// others of its role.
+	// A goroutine calls Woke when it has waited and goes on now. Woke returns when the simulator lets the goroutine
+	// run: usually after a moment; if the process was stopped meanwhile, after everything else. as and key identify the
+	// goroutine, and n identifies which of its waits this is.
 	Woke(as Role, key string, n int)
 }
 
@@ -29,13 +27,13 @@ type Role uint8
 
 const (
 	Caller   Role = iota // waits for a round; key is the lock's token
-	Alarm                // is a timer for the end of a lock; key is the lock's token
+	Alarm                // runs when a lock's timer ends; key is the lock's token
 	Conn                 // serves a connection; key is its name
 	Renewals             // begins renewals
 	Waiter               // is in a queue; key is its name
 )
 
-// Chance is a Host that leaves everything to chance and the runtime.
+// Chance is the Host of real programs: it leaves everything to chance and the Go runtime.
 type Chance struct{}
 
 func (Chance) Token() string          { return uuid.NewString() }

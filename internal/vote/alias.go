@@ -6,14 +6,14 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A node may say that it is a member at another address than that by which the program reaches it: it has two, or
-// is behind a port that is forwarded. But so does a copy of the member's data, such as a staging server that was
-// made of a backup, and whose description has the addresses of production. So the node is believed only if the
-// address does not answer as another server, which the client asks. Until then, and if it does, the node keeps nothing,
-// as far as anything here counts: a description of which only copies are witnesses is not believed, and no
-// address in it is dialled but those that the copies say are theirs.
+// A node may say that it is the member at another address than that by which the program reaches it: it has two addresses,
+// or is behind a forwarded port. But a copy of the member's data says the same, such as a staging server that was made of a
+// backup, and whose description of the set has the addresses of production. So the client asks that address what answers
+// there, and believes the node unless it is another server. Until the address has answered, and if it is another server, the
+// node counts as one that keeps no description. So no description is believed on the word of copies alone, and the client
+// dials no address in it but those that the copies say are theirs.
 
-// An Alias is what a node has said of its address.
+// An Alias is another address that a node says is its own, and what asking the address has shown.
 type Alias struct {
 	Self  string // the address
 	runID string // of the process that has said so
@@ -21,14 +21,14 @@ type Alias struct {
 }
 
 const (
-	asked         int32 = iota // the address has been asked, and has not answered yet
-	noAnswer                   // it does not answer, or does not say what it is: the node is believed
-	itself                     // it is the same server
-	anotherServer              // the node has a copy of that server's data
+	asked         int32 = iota // the address has not answered yet
+	noAnswer                   // nothing answers there, or it does not say what it is: the node is believed
+	itself                     // the same process answers there
+	anotherServer              // another process answers there: the node has a copy of its data
 )
 
-// unproven reports whether the node says that it is at another address, and that is another server, or has not been
-// asked yet.
+// unproven reports whether the node may be a copy of another server's data: that server answers at the address, or nothing
+// has answered yet. It is false for nil: the node says no other address.
 func (a *Alias) unproven() bool {
 	if a == nil {
 		return false
@@ -37,8 +37,8 @@ func (a *Alias) unproven() bool {
 	return is == asked || is == anotherServer
 }
 
-// Answered takes in the run_id of the process that answers at the address; "": none does, or it does not say. It reports
-// whether that is news.
+// Answered records the run_id of the process that answers at the address; "": none, or it does not say. It reports whether
+// that changes what was known.
 func (a *Alias) Answered(runID string) bool {
 	state := noAnswer
 	switch runID {
@@ -51,8 +51,8 @@ func (a *Alias) Answered(runID string) bool {
 	return a.state.Swap(state) != state
 }
 
-// SaysAlias takes in that the node says that it is at another address, and gives the address to be asked; nil: it is being
-// asked, or has answered.
+// SaysAlias records that the node, whose process has this run_id, says that its address is self. It returns the Alias if the
+// caller is to ask that address; nil: the address is being asked, or a server has answered there.
 func (m *Node) SaysAlias(self, runID string) *Alias {
 	a := m.alias.Load()
 	switch {
@@ -65,8 +65,8 @@ func (m *Node) SaysAlias(self, runID string) *Alias {
 	return a
 }
 
-// SaysNoAlias takes in that the node does not say so. If it keeps nothing any more, it is no member by what it kept as long
-// as it was not shown that it was that member.
+// SaysNoAlias records that the node says no other address. If it keeps no description any more (keeps is false), it is not
+// taken for the member that it said it was, unless that was proven.
 func (m *Node) SaysNoAlias(keeps bool) {
 	if a := m.alias.Swap(nil); !keeps && a.unproven() {
 		m.mu.Lock()
@@ -75,7 +75,7 @@ func (m *Node) SaysNoAlias(keeps bool) {
 	}
 }
 
-// CopyOf is the address of the server of whose data the node has a copy; "": it has none, as far as is known.
+// CopyOf returns the address of the server of whose data the node has a copy; "": of none, as far as is known.
 func (m *Node) CopyOf() string {
 	if a := m.alias.Load(); a != nil && a.state.Load() == anotherServer {
 		return a.Self

@@ -8,11 +8,11 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// longAgo is a time that all nodes' clocks are past. A node whose clock is far off has no vote,
-// and every acquire is sent to it with this deadline: so it says what time it is, and counts no
-// fence. Otherwise each name that is locked while the node's clock is wrong would get a fence of
-// that time there, and the node would have no vote for the name once its clock is right (see
-// fence.go). Its answer shows its marker, as a grant does, and so what the node keeps (mayTell).
+// longAgo is a time in microseconds that all nodes' clocks are past. A node whose clock is far off has no vote, and each
+// acquire is sent to it with this deadline. So the node says what time it is, and counts no fence. Otherwise each name that
+// is locked while the clock is wrong would get a fence of that time there, and the node would have no vote for the name once
+// its clock is right (see fence.go). Its answer shows its marker (the key that names one life of its data), as a grant does,
+// and so which description it keeps (mayTell in package set).
 const longAgo = 1
 
 // Bind completes the requests of a batch that is about to leave (lane.Node).
@@ -24,7 +24,7 @@ func (m *Node) Bind(batch []*lane.Request, now time.Time) (b lane.Before) {
 	b.Off = m.group.skew(&m.clock, now)
 	for _, q := range batch {
 		if q.Mark = b.Mark; b.Mark == "" && m.Marked() {
-			q.Mark = "?" // "" would mean not to compare, and "?" is unlike any marker
+			q.Mark = "?" // "" would make the node not compare; "?" is unlike any marker
 		}
 		switch q.Step() {
 		case wire.Plain, wire.Acquire:
@@ -41,13 +41,12 @@ func (m *Node) Bind(batch []*lane.Request, now time.Time) (b lane.Before) {
 	return b
 }
 
-// Judge changes the replies of a batch that left at sent to what they are worth, by what was known when it left and by what
-// is known now: a grant counts if the node had a vote before it was asked, and still has one after what its replies say of
-// its clock. Vouched: the node has shown its marker. Again: what the node keeps may have changed since, so it is to be joined
-// again.
+// Judge changes the replies of a batch that left at sent to what they are worth. A grant counts if the node had a vote
+// before it was asked (before), and still has one after what its replies say of its clock. vouched reports whether the node
+// has shown the marker that the client knew. again: the node may keep another description since, and must be joined again.
 func (m *Node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) (vouched, again bool) {
 	now := m.Now()
-	seen := int64(0) // what needs no script shares one look at the clock
+	seen := int64(0) // replies with the same time share one look at the clock
 	for _, q := range batch {
 		if t := q.Reply.Time; t > 0 && t != seen {
 			m.observeClock(t, sent, now)
@@ -67,12 +66,12 @@ func (m *Node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) 
 		m.Vouched(sent)
 	}
 	for _, q := range batch {
-		// A node that keeps none may have been told one since, by a client of a set that was made anew: of the first
-		// description the marker says nothing.
+		// The node kept no description. A client that made the set anew may have given it one since, and neither a refusal
+		// nor an extension compares the marker.
 		refused := q.Reply.Status == wire.Held || q.Reply.Status == wire.Reserved
 		again = again || before.Kept.Description == nil && q.By != nil && !q.Open && (refused || q.Reply.Status == wire.Granted)
 		// A refusal does not show the marker. A client that only waits must hear of each change of the set, as long as most
-		// of the members that it knows are alive: from one change to the next one it takes a quarantine.
+		// of the members that it knows are alive: there is at least a quarantine between two changes.
 		again = again || refused && m.Marked() && !m.ShownSince(sent.Add(-m.group.Quarantine()/2))
 		m.judge(q, &k)
 	}
@@ -82,13 +81,13 @@ func (m *Node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) 
 // A knowledge is what is known of a node when the replies of a batch are judged.
 type knowledge struct {
 	lane.Before
-	after  time.Duration // for how long the node has no vote now
+	after  time.Duration // for how long the node has no vote now; 0: it has one
 	why    error         // why it has none, or had none before
-	skew   time.Duration // how far its clock is from the others', if that is too far
-	middle time.Time     // of the nodes' clocks
+	skew   time.Duration // how far its clock is from the median of all, if that is too far; else 0
+	middle time.Time     // the median of the nodes' clocks; zero: not known
 }
 
-// judge changes the reply to a request to what it is worth.
+// judge changes the reply to q to what it is worth.
 func (m *Node) judge(q *lane.Request, k *knowledge) {
 	r := &q.Reply
 	unfit := func(why error) { r.Status, r.Err = wire.Unfit, why }
@@ -96,7 +95,7 @@ func (m *Node) judge(q *lane.Request, k *knowledge) {
 	case q.Open:
 	case r.Status == wire.Void:
 		if wire.Forbids(r.Err) {
-			m.scriptOnly.Store(true) // until it is joined again
+			m.scriptOnly.Store(true) // until the node is joined again
 		}
 	case q.Op == wire.Release:
 		r.NoVote = k.after > 0 || k.skew != 0
@@ -112,15 +111,15 @@ func (m *Node) judge(q *lane.Request, k *knowledge) {
 	case q.Op == wire.Inspect && r.Mark != k.Mark:
 		*r = wire.Reply{Status: wire.Quarantined, Err: wire.ErrForgot}
 	case k.Rest > 0 || k.after > 0:
-		// A refusal is no vote either: the node has no say in who gets the lock, and the
-		// holder that it names may have no more than a grant like this one.
+		// A refusal is no vote either: the node has no say in who gets the lock, and the holder that it names may have no
+		// more than a grant like this one.
 		r.Status, r.Rest, r.Err = wire.Quarantined, k.after, k.why
 	case k.skew != 0:
 		unfit(SkewError{k.skew, m.cfg.MaxNodeSkew})
 	case q.Op == wire.Inspect && q.By != nil && m.unlike(k.Kept, q.By) != nil:
 		unfit(m.unlike(k.Kept, q.By))
 	case q.Op == wire.Inspect:
-		_ = m.poisoned(r.Fence, k.middle, 0) // which tells of it
+		_ = m.poisoned(r.Fence, k.middle, 0) // for its Warning
 	case q.Op == wire.Acquire && r.Status == wire.Granted:
 		if err := m.poisoned(r.Fence, k.middle, q.Claim.Ahead); err != nil {
 			unfit(err)
@@ -128,12 +127,11 @@ func (m *Node) judge(q *lane.Request, k *knowledge) {
 	}
 }
 
-// retell is for how long a long TTL is refused by what the node has last shown. After that it is joined again: the set may
-// allow the TTL by now.
+// retell is how old a node's marker may be, as last shown, to refuse a long TTL by it. Then it is joined again.
 const retell = time.Second
 
-// Refuses says why a request need not be sent (lane.Node): a lock that lives for longer than the description allows by which
-// it would count. The set may allow it by now.
+// Refuses returns why q need not be sent (lane.Node): its lock lives longer than the description allows under which it would
+// count; nil: it does not. old is true if the node last showed its marker more than retell ago.
 func (m *Node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	if q.Op != wire.Acquire && q.Op != wire.Extend || q.By == nil || q.Claim.TTL <= wire.Milliseconds(q.By.MaxTTL) {
 		return nil, false
@@ -141,11 +139,10 @@ func (m *Node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	return tooLongError{q.Claim.TTL, wire.Milliseconds(q.By.MaxTTL)}, !m.ShownSince(now.Add(-retell))
 }
 
-// stays reports whether the marker that the node had after an extension is of the description by which that
-// counts. A grant compares the marker as it was when the request left. An extension does not compare it,
-// for a lock outlives what a node may forget of others. But it must not count when the node serves
-// another description: two changes later, others may have a quorum without a node in common (EXTEND_EPOCH
-// in docs/model).
+// stays reports whether the marker that the node had after the extension q is of the description of the set under which q
+// counts. The node compares an acquire with the marker that was known when the request left. It does not compare an
+// extension, since a lock outlives what a node may forget of others. But the extension must not count if the node serves
+// another description: two changes later, others may have a quorum without a node in common (EXTEND_EPOCH in docs/model).
 func stays(q *lane.Request) bool {
 	if q.By == nil {
 		return true

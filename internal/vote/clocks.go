@@ -11,77 +11,65 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Redis expires keys by the wall clock of its host. A clock that is set forward drops
-// them early, so a node whose clock is found to have been set forward counts as one that forgot.
-// Every client finds out for itself. A request leaves at s, its reply comes at r and says
-// that the node's time is t: then the node's clock is between t-r and t-s ahead of the
-// client's, and the next reply must agree with that.
+// Redis expires keys by the wall clock of its host. A clock that is set forward drops them early, so a node whose clock was
+// set forward counts as one that forgot. Every client finds out for itself. A request leaves at s, its reply comes at r and
+// says that the node's time is t. So t-r <= node's clock - client's clock <= t-s, and the next reply must agree with that.
 //
-// How much it may disagree follows from the drift of a lock, since a clock that moves by
-// less does no harm to a valid lock: a clock that runs fast by as much as the drift allows
-// is not suspected. A lock of TTL t has the drift d(t) = t/100 + 2ms, and of that a clock
-// gets a hundredth of t for its speed. Over longer times without a look, a hundredth of the
-// time would be too much. A lock of 10 s that is alive at the end of an idle minute was
-// alive for the last 10 s of it only, and all of what is excused may have been one step, in
-// the last moment. So speed excuses no more after any time than it does in the life of a
-// short lock.
+// How much it may disagree follows from the drift of a lock (by how much its validity is shorter than its TTL): a clock that
+// moves by less does no harm to a valid lock, and a clock that runs fast by as much as the drift allows is not suspected. A
+// lock of TTL t has the drift d(t) = t/100 + 2ms, and of that a clock gets t/100 for its speed. Over longer times without a
+// reply, a hundredth of the time would be too much. A lock of 10 s that is alive at the end of an idle minute was alive for
+// the last 10 s of it only, and all of what is excused may have been one step, in the last moment. So speed excuses no more
+// after any time than it does in the life of a short lock.
 //
-// A client does not know how short the locks of other clients are. It takes Options.TTL,
-// which as a rule all clients of the same names have in common, and not the shortest TTL
-// that it has used itself: a clock that is as fast as the drift allows moves by a hundredth
-// of TTL between two looks that are TTL apart. That is no step, but would count as one for a
-// lock of half that TTL. So a lock that lasts for less than Options.TTL (TTL) has less drift
-// than is excused after a time without a look that is longer than the lock's life. Where
-// Options.Drift is given, it is every lock's drift, and the shortest lock has as much as the
-// longest.
+// A client does not know how short the locks of other clients are. It takes Options.TTL, which as a rule all clients of the
+// same names have in common, and not the shortest TTL that it has used itself: a clock that is as fast as the drift allows
+// moves by TTL/100 between two replies that are TTL apart. That is no step, but would count as one for a lock of half that
+// TTL. So a lock with a shorter TTL than Options.TTL has less drift than is excused after a time without a reply that is
+// longer than the lock's life. A given Options.Drift is every lock's drift: the shortest lock has as much as the longest.
 //
-// Beyond that, what quartz does is excused, and a kernel that corrects it (500 ppm at most): a client
-// that is idle for an hour must not find that all clocks were set. With the default drift, that is
-// less than speed excuses for the first twenty times Options.TTL. After a longer time nothing tells a
-// step from quartz.
+// Beyond that, what quartz does is excused, and a kernel that corrects it (500 ppm at most): a client that is idle for an
+// hour must not find that all clocks were set. With the default drift, that is less than speed excuses for the first twenty
+// times Options.TTL. After a longer time nothing tells a step from quartz.
 //
-// A clock that was set back costs the node no vote. It keeps the keys that it has for longer, and no
-// request makes it drop one: so each lock that it has granted, to any client, is there until its TTL is
-// over, which is all that a vote says. Mostly it is not the node's clock, either: the clock of a client's
-// computer runs fast, since a time service slews it (chrony: by up to 8 %), and then all nodes seem to
-// go back, at each look. When the node's clock is set right again, it steps forward, and keys are dropped
-// early that were set in between. That step is judged as any other: the client that sees it counts
-// the node no more. Only a client that has not looked in between sees none, and may get a lock of that time
-// early, as docs/safety.md says. A quarantine of the clients that have seen the first step would help if the second
-// one came within it, and against no client that came in between.
+// A clock that was set back costs the node no vote. The node keeps its keys for longer, and no request makes it drop one: so
+// each lock that it has granted, to any client, is there until its TTL is over, which is all that a vote says. Mostly it is
+// not the node's clock, either: a time service slews the client's own clock, which then runs fast (chrony: by up to 8 %),
+// and all nodes seem to go back, with each reply. When the node's clock is set right again, it steps forward, and the node
+// drops keys early that were set in between. That step is judged like any other: a client that sees it stops counting the
+// node. Only a client that got no reply in between sees none, and may get a lock of that time early, as docs/safety.md says.
+// Quarantine after the step back would help only if the step forward came within it, and only clients that saw both.
 const quartz = 500e-6
 
-// resolution is the part of the default drift for what does not grow with time. Half of it is
-// for Redis itself, which counts milliseconds.
+// resolution is the part of the default drift (2 ms) that steps may use. 1 ms is for Redis, which counts milliseconds, and
+// half of the rest is spare (tolerance).
 const resolution = 500 * time.Microsecond
 
-// An offsetEstimate is what a Locker knows about one node's clock.
+// An offsetEstimate is what a client knows about one node's clock.
 type offsetEstimate struct {
-	low, up time.Duration // how far it is ahead of the client's: at least, and at most
+	low, up time.Duration // bounds of the node's clock less the client's
 	at      time.Time     // as of when, by the client's clock; zero: nothing is known
 	moved   time.Duration // the sum of steps forward that speed does not explain, less what was forgiven since
 }
 
-// A tolerance is what an offsetEstimate excuses: a speed that differs from the client's by so
-// much, for no longer than short locks live, or the speed of quartz for any time; and steps
-// of so much in all within the life of the longest lock.
+// A tolerance is what an offsetEstimate excuses: a speed that differs from the client's by so much, for no longer than short
+// locks live, or the speed of quartz for any time; and steps of so much in all within the life of the longest lock.
 type tolerance struct {
 	speed          float64
 	short, longest time.Duration // the life of short locks, and of the longest
 	steps          time.Duration
 }
 
-// slack is how far speed may have moved the clock after some time.
+// slack returns by how much a clock's speed may have moved it in the time since the last reply.
 func (a *tolerance) slack(since time.Duration) time.Duration {
 	return time.Duration(max(a.speed*float64(min(since, a.short)), quartz*float64(since)))
 }
 
-// tolerance divides the drift of a lock, less a millisecond: half is for speed, and a
-// quarter for steps, since the same amount may be forgiven during the lock's life. By default
-// each lock has its own drift: speed gets the part that grows with the TTL, and steps get
-// half a millisecond. A given drift is the same for the shortest lock and the longest, so its
-// half is for the life of the longest that the set allows. If it leaves less than clocks need that are never set,
-// the minimum of quartz and resolution is excused all the same.
+// tolerance divides the drift of a lock, by which its validity is shorter than its TTL: half is for speed. Of the other
+// half, a millisecond is for Redis, and half of the rest for steps, since the same amount may be forgiven during the lock's
+// life. By default each lock has its own drift: speed gets the part that grows with the TTL, and steps get half a
+// millisecond. A given drift is the same for all locks, so its half is for the life of the longest that the set allows.
+// Clocks that are never set need quartz and resolution, so these are excused if the drift leaves less.
 func (cfg *Config) tolerance(longest time.Duration) tolerance {
 	if cfg.Drift == 0 {
 		return tolerance{speed: 0.01, short: cfg.TTL, longest: longest, steps: resolution}
@@ -94,16 +82,13 @@ func (cfg *Config) tolerance(longest time.Duration) tolerance {
 	}
 }
 
-// sample takes in that the node's clock showed t at some moment from sent to now. It gives
-// the size of a step of the node's clock, if the tolerance does not excuse it; else 0. Steps back are no
-// harm: they do not add up, and do not make up for steps forward.
+// sample records that the node's clock showed t at some moment from sent to now. It returns the step of the node's clock,
+// positive if forward; 0: none, or allow excuses it. Steps back do no harm: they neither add up nor offset steps forward.
 //
-// If the client's own two clocks disagree about the time since the last sample, its host was
-// suspended, or its clock set, and the node's clock cannot be judged: sample starts anew, as
-// with the first reply.
+// If the client's own two clocks disagree about the time since the last sample, its host was suspended, or its clock set,
+// and the node's clock cannot be judged: sample starts anew, as with the first reply.
 func (k *offsetEstimate) sample(sent, now, t time.Time, allow tolerance) (step time.Duration) {
-	// The node read its clock some time before now, and may have run faster than the client
-	// since.
+	// The node read its clock some time before now, and may have run faster than the client since.
 	low, up := t.Sub(now.Round(0)), t.Sub(sent.Round(0))+allow.slack(max(0, now.Sub(sent)))
 	since := now.Sub(k.at)
 	wall := now.Round(0).Sub(k.at.Round(0))
@@ -136,17 +121,17 @@ func (k *offsetEstimate) sample(sent, now, t time.Time, allow tolerance) (step t
 	return step
 }
 
-// A Group is what the nodes of a set have in common, as one client sees it: the middle of their clocks, for how long a
-// quarantine lasts, and by which description the program cannot count.
+// A Group is what one client knows of the nodes of a set in common: the median of their clocks, how long a quarantine lasts
+// (for which a node that may have forgotten locks has no vote), and which description of the set the program cannot use.
 type Group struct {
 	cfg        *Config
 	quarantine atomic.Int64
 	unusable   atomic.Pointer[wire.Description]
 
 	mu      sync.Mutex   // protects what follows, and the estimates of all nodes' clocks
-	allow   tolerance    // what is excused
-	warned  time.Time    // when alike last said that it is the client's own clock
-	members []*nodeClock // whose clocks make the median
+	allow   tolerance    // what is excused of their clocks
+	warned  time.Time    // when alike last returned true
+	members []*nodeClock // the clocks that make the median
 }
 
 // A nodeClock is the estimate of a node's clock, and the last step that it has made.
@@ -155,14 +140,15 @@ type nodeClock struct {
 	lastStep clockStep
 }
 
-// NewGroup makes a group without members.
+// NewGroup returns a group without members.
 func NewGroup(cfg *Config) *Group {
 	g := &Group{cfg: cfg}
 	g.Bound(cfg.MaxTTL)
 	return g
 }
 
-// Bound makes all quarantines outlast locks with this TTL. It gives the length of a quarantine before, and now.
+// Bound makes quarantines, in which a node that may have forgotten locks has no vote, outlast locks with the TTL longest,
+// and their drift. It returns the length of a quarantine before, and now.
 func (g *Group) Bound(longest time.Duration) (before, now time.Duration) {
 	g.mu.Lock()
 	g.allow = g.cfg.tolerance(longest)
@@ -171,17 +157,17 @@ func (g *Group) Bound(longest time.Duration) (before, now time.Duration) {
 	return time.Duration(g.quarantine.Swap(int64(now))), now
 }
 
-// Quarantine is for how long a node has no vote after it may have forgotten something: for longer than any lock lives by the
-// description that the client knows (wire.Description.Longest).
+// Quarantine returns for how long a node has no vote after it may have forgotten something: for longer than any lock lives
+// under the description that the client knows (wire.Description.Longest).
 func (g *Group) Quarantine() time.Duration { return time.Duration(g.quarantine.Load()) }
 
-// Refuse has nothing count by a description.
+// Refuse makes no vote count under d, a description of the set that the program cannot use.
 func (g *Group) Refuse(d *wire.Description) { g.unusable.Store(d) }
 
-// usable reports whether the program may count by a description.
+// usable reports whether votes may count under d, a description of the set; nil may: the nodes keep none then.
 func (g *Group) usable(d *wire.Description) bool { return d == nil || g.unusable.Load() != d }
 
-// Elect has the clocks of these nodes make the median.
+// Elect makes these nodes' clocks those of the median.
 func (g *Group) Elect(members []*Node) {
 	clocks := make([]*nodeClock, len(members))
 	for i, m := range members {
@@ -192,9 +178,8 @@ func (g *Group) Elect(members []*Node) {
 	g.members = clocks
 }
 
-// sample is offsetEstimate.sample for a node. It also gives how far the node is from the
-// median of the nodes' clocks, if that is more than MaxNodeSkew. known is false if the median
-// is not known.
+// sample is offsetEstimate.sample for a node. It also returns how far the node's clock is from the median of all, if that is
+// more than MaxNodeSkew; else 0. known is false if the median is not known.
 func (g *Group) sample(k *nodeClock, sent, now, t time.Time) (step, skew time.Duration, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -209,11 +194,10 @@ type clockStep struct {
 	by time.Duration
 }
 
-// alike takes in a step of a node's clock, and reports whether it is more likely the client's own clock that was
-// wrong: the other members' clocks have made the same step, within a time in which the client looks at all of
-// them. It does so once for all of them. If a node is the only member, nothing tells one clock from the
-// other. Nothing depends on it but what people are told: if the clocks of nodes really are set forward
-// together (they share a host), the nodes have all dropped locks early.
+// alike records a step of a node's clock, and reports whether it is more likely the client's own clock that was wrong: a
+// majority of the members' clocks have made the same step within the duration within, in which the client hears of all
+// nodes. It is true once for all of them, and false with a single member: nothing tells one clock from the other. Only what
+// people read depends on it: if the nodes' clocks really were set forward together (on one host), all dropped locks early.
 func (g *Group) alike(k *nodeClock, now time.Time, by, within time.Duration) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -231,8 +215,7 @@ func (g *Group) alike(k *nodeClock, now time.Time, by, within time.Duration) boo
 	return true
 }
 
-// skew is how far a node is from the median at an instant, by what is known now about all of
-// them, if that is more than MaxNodeSkew.
+// skew returns how far a node's clock is from the median of all at now, if that is more than MaxNodeSkew; else 0.
 func (g *Group) skew(k *nodeClock, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -240,7 +223,7 @@ func (g *Group) skew(k *nodeClock, now time.Time) time.Duration {
 	return skew
 }
 
-// off gives the skew, and whether the median is known. Under the mutex.
+// off is skew for a caller that holds g.mu. known is false if the median is not known, or nothing of this clock.
 func (g *Group) off(k *nodeClock, now time.Time) (skew time.Duration, known bool) {
 	if g.cfg.MaxNodeSkew <= 0 || k.at.IsZero() {
 		return 0, g.cfg.MaxNodeSkew <= 0
@@ -257,17 +240,16 @@ func (g *Group) off(k *nodeClock, now time.Time) (skew time.Duration, known bool
 	return skew, known
 }
 
-// uncertainty is by how much a node's clock may have moved away from its last sample.
+// uncertainty returns by how much the offset of a node's clock may have changed since its last sample.
 func (g *Group) uncertainty(k *offsetEstimate, now time.Time) time.Duration {
 	since := now.Sub(k.at)
 	return g.allow.slack(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
 }
 
-// median is the lower median of how far the clocks are ahead at an instant, at least and at
-// most, if a majority of nodes has replied. So it is at most what some correct node shows, as
-// long as a majority of the nodes that have replied are correct. The bounds include what a node
-// may have drifted by since its last reply, and what the client's own clock was set by: idle
-// times make the median uncertain, and never wrong. Under the mutex.
+// median returns bounds of the lower median of the nodes' clock offsets (node less client) at now. ok is false until a
+// majority of the nodes has replied. The lower median is at most what some correct node shows, as long as a majority of the
+// nodes that have replied are correct. The bounds include what a node may have drifted since its last reply, and what the
+// client's own clock was set by: idle times make the median uncertain, and never wrong. Caller holds g.mu.
 func (g *Group) median(now time.Time) (low, up time.Duration, ok bool) {
 	var some [2][9]time.Duration // for the usual number of nodes, so that nothing is allocated
 	lows, ups := some[0][:0], some[1][:0]
@@ -287,8 +269,7 @@ func (g *Group) median(now time.Time) (low, up time.Duration, ok bool) {
 	return lows[i], ups[i], true
 }
 
-// Middle is the latest that the median of the nodes' clocks may show at an instant. It is zero if
-// that is not known, or there is no MaxNodeSkew.
+// Middle returns the latest time that the median of the nodes' clocks may show at now; zero: unknown, or MaxNodeSkew off.
 func (g *Group) Middle(now time.Time) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -299,8 +280,8 @@ func (g *Group) Middle(now time.Time) time.Time {
 	return now.Round(0).Add(up)
 }
 
-// Beyond gives by how much a fence is ahead of the middle of the nodes' clocks, if that is so much
-// that the grant is no vote; else 0. See fence.go.
+// Beyond returns by how much a fence is ahead of middle, the median of the nodes' clocks, if that is so much that the grant
+// is no vote; else 0, also if middle is zero. See fence.go.
 func (g *Group) Beyond(number int64, middle time.Time) time.Duration {
 	if middle.IsZero() {
 		return 0
@@ -312,9 +293,9 @@ func (g *Group) Beyond(number int64, middle time.Time) time.Duration {
 	return ahead
 }
 
-// Ticket is an instant of the client's, in microseconds, by the median of the nodes' clocks. So
-// tickets can be compared, whatever the waiters' own clocks show. It is anywhere within width; if
-// the median is not known, it is by the client's own clock.
+// Ticket returns an instant of the client's, in microseconds, by the median of the nodes' clocks, so that tickets of clients
+// can be compared, whatever their own clocks show. It is the middle of a range of this width. If known is false, the median
+// is not known, and the ticket is by the client's own clock.
 func (g *Group) Ticket(at time.Time) (ticket int64, width time.Duration, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -322,8 +303,7 @@ func (g *Group) Ticket(at time.Time) (ticket int64, width time.Duration, known b
 	return at.Round(0).Add(low + (up-low)/2).UnixMicro(), up - low, known
 }
 
-// latest is the latest time that a node's clock may show at an instant of the client's, in
-// microseconds; 0: it is not known.
+// latest returns the latest time, in microseconds, that a node's clock may show at an instant of the client's; 0: not known.
 func (g *Group) latest(k *nodeClock, at time.Time) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -334,7 +314,7 @@ func (g *Group) latest(k *nodeClock, at time.Time) int64 {
 	return at.Round(0).Add(ahead).UnixMicro()
 }
 
-// A stepError says that a node has no vote because its clock was set.
+// A stepError says that a node has no vote because its clock was set forward.
 type stepError time.Duration
 
 func (e stepError) Error() string {
@@ -359,7 +339,7 @@ func (e SkewError) Error() string {
 	return fmt.Sprintf("its clock is %v from the middle of the nodes' clocks (Options.MaxNodeSkew %v)", printable.Duration(e.Skew), printable.Duration(e.Limit))
 }
 
-// A PoisonError says that a grant is no vote because its fence is far ahead of the time.
+// A PoisonError says that a grant is no vote because its fence is so far ahead of the time.
 type PoisonError time.Duration
 
 func (e PoisonError) Error() string {

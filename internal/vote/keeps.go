@@ -9,20 +9,19 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// errUnusable is why a node has no vote by the description of a set that this program cannot use.
+// errUnusable is why no node has a vote under a description of the set that this program cannot use.
 var errUnusable = errors.New("this program's options are not those of the set")
 
-// A tooLongError says that a node is not asked for a lock that lives longer than the description allows by which it
-// would count. A shorter bound takes effect with the first round that goes by it: no lock counts by a description that
-// does not allow it.
+// A tooLongError says that a node is not asked for a lock that lives longer than the set's description allows. A shorter
+// bound takes effect with the first round under that description: no lock counts under one that does not allow it.
 type tooLongError struct{ ttl, most time.Duration }
 
 func (e tooLongError) Error() string {
 	return fmt.Sprintf("the lock's TTL is %v, and the set allows %v (its MaxTTL)", e.ttl, e.most)
 }
 
-// An UntoldError says that a node has no vote because it does not keep the description by which the client
-// counts. If it has lost its data, it may be told again as soon as others have been heard of.
+// An UntoldError says that a node has no vote because it does not keep the description under which the client counts. If it
+// has lost its data, it gets that again as soon as enough others have answered (mayTell in package set).
 type UntoldError struct {
 	node *Node
 	by   *wire.Description // nil: the client has none either
@@ -35,13 +34,14 @@ func (e UntoldError) Error() string {
 	return "it does not keep the description of the set by which the others vote"
 }
 
-// Votes reports whether the node can vote by now.
+// Votes reports whether the node keeps that description now, and can vote.
 func (e UntoldError) Votes() bool { return e.by != nil && e.node.Keeps(e.by) && e.node.votes() }
 
-// Outdated reports whether the client goes by another description than it did when the node had no vote.
+// Outdated reports whether known, the description that the client goes by now, is another one than when the node had no
+// vote.
 func (e UntoldError) Outdated(known *wire.Description) bool { return e.by != known }
 
-// A ForeignError says that a node belongs to another set.
+// A ForeignError says that a node keeps the description of another set.
 type ForeignError struct{ Kept wire.Kept }
 
 func (e ForeignError) Error() string {
@@ -55,7 +55,7 @@ func (e CopyError) Error() string {
 	return fmt.Sprintf("it says that it is the member %s: it has a copy of its data, or is that server: make it forget, with redlock members forget, or give each member a server", e.Of)
 }
 
-// Taken is the member for which the node is taken; "": none.
+// Taken returns the address of the set's member for which the node is taken; "": of none.
 func (m *Node) Taken() string {
 	if as := m.as.Load(); as != nil {
 		return *as
@@ -63,11 +63,12 @@ func (m *Node) Taken() string {
 	return ""
 }
 
-// TakeFor sets which member of the set the node is believed to be, by that member's address; nil: it is no member. A node that
-// says that it is another member has no vote then (CopyError).
+// TakeFor sets which member the node is taken for, by its address; nil: for none. A node that itself says it is another
+// member has no vote then (CopyError).
 func (m *Node) TakeFor(member *string) { m.as.Store(member) }
 
-// unlike says why a node that keeps this has no vote by a description; nil: it keeps that one, and the program can use it.
+// unlike returns why a node that keeps kept has no vote under d, a description of the set; nil: it keeps d, and the program
+// can use d.
 func (m *Node) unlike(kept wire.Kept, d *wire.Description) error {
 	if !m.group.usable(d) {
 		return errUnusable
@@ -75,7 +76,7 @@ func (m *Node) unlike(kept wire.Kept, d *wire.Description) error {
 	return m.differs(kept, d)
 }
 
-// differs says what a node that keeps this has to do with another description; nil: it keeps that one.
+// differs returns why a node that keeps kept does not count as one that keeps d, a description of the set; nil: it does.
 func (m *Node) differs(kept wire.Kept, d *wire.Description) error {
 	switch {
 	case d == nil && !m.cfg.Described:
@@ -93,7 +94,8 @@ func (m *Node) differs(kept wire.Kept, d *wire.Description) error {
 	return UntoldError{m, d}
 }
 
-// Kept is what the node keeps, as far as is known.
+// Kept returns what the node keeps: the set's description, and its own address in it. It is empty if nothing is known, the
+// node keeps none, or it may be a copy of another server's data (alias.go).
 func (m *Node) Kept() wire.Kept {
 	if m.alias.Load().unproven() {
 		return wire.Kept{}
@@ -103,7 +105,8 @@ func (m *Node) Kept() wire.Kept {
 	return m.kept
 }
 
-// Keep takes in what the node keeps, and its marker.
+// Keep records what the node keeps (the set's description), and its marker, the key that names one life of its data. The set
+// calls it each time the node has been joined.
 func (m *Node) Keep(t wire.Kept, mark wire.Marker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,28 +118,29 @@ func (m *Node) Keep(t wire.Kept, mark wire.Marker) {
 	}
 }
 
-// KeptSince is when the node was heard to keep what it keeps.
+// KeptSince returns when the client first heard that the node keeps the description of the set that it keeps now, or none.
 func (m *Node) KeptSince() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.since
 }
 
-// Keeps reports whether the node keeps a description, and is the member that it says it is.
+// Keeps reports whether the node keeps d, a description of the set, and is the member that it says it is.
 func (m *Node) Keeps(d *wire.Description) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.differs(m.kept, d) == nil
 }
 
-// LostAt is when the node has lost its data, and the marker that it has had since.
+// LostAt returns when the node last may have lost its data, and the marker that it has had since (the key that names one
+// life of its data). Zero and "" mean that the node has shown none.
 func (m *Node) LostAt() (time.Time, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.emptied, m.mark
 }
 
-// HasMet reports whether the node has been joined, and has said what it keeps.
+// HasMet reports whether the node has said which description of the set it keeps; false while it may be a copy (alias.go).
 func (m *Node) HasMet() bool {
 	if m.alias.Load().unproven() {
 		return false
@@ -146,7 +150,7 @@ func (m *Node) HasMet() bool {
 	return m.joined
 }
 
-// Member is the address that the node has in a set, as it has once said itself; "": it has not.
+// Member returns the address that the node has in the set of this name, as it last said; "": none, or it may be a copy.
 func (m *Node) Member(set string) string {
 	if m.alias.Load().unproven() {
 		return ""

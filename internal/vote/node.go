@@ -1,6 +1,6 @@
-// Package vote decides whether a node may vote now, and what its answers are worth: whether it may have forgotten what it
-// granted (node.go), how far its clock is off (clocks.go), and by which description of the set its answers count
-// (keeps.go). It sends nothing.
+// Package vote decides whether a node, a Redis server, may vote now, and what its answers are worth: whether it may have
+// forgotten what it granted (node.go), how far its clock is off (clocks.go), and under which description of the set its
+// answers count (keeps.go). It sends nothing.
 package vote
 
 import (
@@ -15,80 +15,72 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A node that was restarted without its data grants again what it had granted, and a client
-// notices nothing: the connection is made anew, and the next SET NX succeeds. So a node must
-// prove with every grant that it has not forgotten.
+// A node that was restarted without its data grants again what it had granted, and a client notices nothing: it connects
+// anew, and the next SET NX succeeds. So a node must prove with every grant that it has not forgotten.
 //
-// It has a marker, a key without a TTL, which names the server's process (run_id)
-// and the moment at which the marker was written (join.lua). The acquire script grants
-// only if the marker is the one that the client knows:
+// It has a marker, a key without a TTL, which names the server's process (run_id) and the moment at which the marker was
+// written (join.lua). The acquire script grants only if the marker is the one that the client knows:
 //
-//   - Restarted without data, flushed, or made a copy of an empty server: there is
-//     no marker.
-//   - Restarted with data (of which the last second may be missing), a replica that was
-//     promoted, or a copy of another server: the marker is of another process. A client
-//     that connects compares it with INFO and writes a new one. For a client whose
-//     connection a proxy has kept, the script has the run_id in its text, so that the new
-//     process does not know the script (NOSCRIPT).
+//   - Restarted without data, flushed, or made a copy of an empty server: there is no marker.
+//   - Restarted with data (of which the last second may be missing), a replica that was promoted, or a copy of another
+//     server: the marker is of another process. A client that connects compares it with INFO and writes a new one. For a
+//     client whose connection a proxy has kept, the script has the run_id in its text: a new process does not know it.
 //
-// A node has no vote until its marker is as old as a quarantine, which is longer than the longest
-// TTL that the set allows (Group.Bound): whatever the node has forgotten has ended by then. It
-// grants as before, so that the lock is there too, but its grants are no votes.
+// A node has no vote until its marker is as old as a quarantine, which is longer than the longest TTL that the set allows
+// (Group.Bound): whatever the node has forgotten has ended then. It grants as before, so that the lock is there, without a
+// vote.
 //
-// Two clocks measure the age of the marker: the node's, and that of its writer against the
-// client's own. The smaller age counts. A host that boots with a wrong clock, and is then set
-// right, makes a marker look old, or as if it were of the future, but not by the other clock.
-// From the moment at which it has seen the marker, a client goes by its own clock alone.
+// Two clocks measure the age of the marker: the node's, and that of its writer against the client's own. The smaller age
+// counts. If a host boots with a wrong clock that is then set right, a marker looks old, or as if it were of the future, by
+// that clock, but not by the other. From the moment at which it has seen the marker, a client goes by its own clock alone.
 //
-// A node whose clock was found to have been set forward loses its vote in the same way, as it may have
-// dropped keys early; but only for this client, since it may as well be the client's own clock
-// that is wrong.
+// A node whose clock was set forward loses its vote in the same way, as it may have dropped keys early; but only for the
+// client that has noticed, since it may as well be that client's own clock that is wrong.
 
-// A Node is what a Locker knows about the present life of a node, and so whether the node may have forgotten.
+// A Node is what a client knows about one server, and so whether the server may have forgotten locks, or has a vote.
 type Node struct {
 	name  string
 	cfg   *Config
 	group *Group
-	clock nodeClock // of the node; the group's mutex guards it
+	clock nodeClock // the group's mutex guards it
 
-	began   time.Time    // when it was made
-	shownAt atomic.Int64 // the time since began, and 1, at which the request left that the node last answered with its marker; 0: never
+	began   time.Time    // when the Node was made
+	shownAt atomic.Int64 // when the latest request left that was answered with the marker: the time since began, and 1; 0: none was
 
-	as    atomic.Pointer[string] // the member for which it is taken; nil: none
-	alias atomic.Pointer[Alias]  // it says that it is at another address; nil: it does not
+	as    atomic.Pointer[string] // the address of the member for which it is taken; nil: for none
+	alias atomic.Pointer[Alias]  // another address that it says is its own; nil: it says none
 
 	scriptOnly atomic.Bool // acquires of plain commands are void here; see wire.PlainAnswer
 
-	mu      sync.Mutex  // protects what follows
-	joined  bool        // it has said what it keeps
-	kept    wire.Kept   // that
-	self    wire.Kept   // the last description that it has kept
-	keptBy  wire.Marker // the marker that it had then
-	since   time.Time   // when it was heard to keep that, or nothing
-	met     bool        // its marker is known
-	mark    string      // the marker's text
-	known   wire.Marker // the same, parsed
-	lost    time.Time   // when it last may have forgotten something, by the client's clock; zero: never
-	why     error
-	emptied time.Time     // when it last may have lost its data, and its marker: lost, or before
-	skew    time.Duration // how far its clock is from the others', if that is too far
-	ahead   bool          // it has given a fence that was ahead of the time, and a warning was given
+	mu      sync.Mutex    // protects what follows
+	joined  bool          // it has said what it keeps
+	kept    wire.Kept     // the set's description, and its own address, that it keeps
+	self    wire.Kept     // the last kept that was not empty
+	keptBy  wire.Marker   // the marker that it had then
+	since   time.Time     // when it first said that it keeps kept
+	met     bool          // its marker is known
+	mark    string        // the marker's text
+	known   wire.Marker   // the same, parsed
+	lost    time.Time     // when it last may have forgotten something, by the client's clock; zero: never
+	why     error         // what happened then
+	emptied time.Time     // when it last may have lost all its data, and its marker: lost, or before
+	skew    time.Duration // how far its clock is from the median of all, if that is too far; else 0
+	ahead   bool          // it gave a fence that was ahead of the time, and Warning was called
 
-	// What the operator is told.
-	away     bool        // Down was told, and Up was not
-	voteless bool        // it was told that the node has no vote, and not that it votes again
-	held     error       // why it has no vote, to be told when the node is up
-	watch    *time.Timer // for the end of the quarantine, if WatchVotes
-	closed   bool        // and no timer any more
+	// Which Events were called.
+	away     bool        // Down, and Up not since
+	voteless bool        // Quarantined, or the Warning about its clock, and Votes not since
+	held     error       // why it has no vote, for a Quarantined that waits for Up; nil: none waits
+	watch    *time.Timer // calls lookAtVote at the end of the quarantine, if WatchVotes
+	closed   bool        // and watch is set no more
 }
 
-// NewNode makes what is known of a node of which nothing is known yet.
+// NewNode returns a Node of which nothing is known yet.
 func NewNode(name string, cfg *Config, g *Group) *Node {
 	return &Node{name: name, cfg: cfg, group: g, began: cfg.Clock.Now()}
 }
 
-// Vouched records that the node has shown its marker, whose content is known, in answer to a request
-// that left at sent.
+// Vouched records that the node has shown the marker that the client knows, in answer to a request that left at sent.
 func (m *Node) Vouched(sent time.Time) {
 	now := int64(sent.Sub(m.began)) + 1
 	for before := m.shownAt.Load(); now > before && !m.shownAt.CompareAndSwap(before, now); {
@@ -96,21 +88,21 @@ func (m *Node) Vouched(sent time.Time) {
 	}
 }
 
-// ShownSince reports whether the node has shown its marker since a time; zero: ever.
+// ShownSince reports whether the node has shown its marker in answer to a request that left after since; zero: ever.
 func (m *Node) ShownSince(since time.Time) bool {
 	at := m.shownAt.Load()
 	return at != 0 && (since.IsZero() || at > int64(since.Sub(m.began)))
 }
 
-// Now is the time, by the client's clock.
+// Now returns the client's time.
 func (m *Node) Now() time.Time { return m.cfg.Clock.Now() }
 
-// Marked reports whether the client wants the node to have a marker.
+// Marked reports whether the client wants nodes to have a marker.
 func (m *Node) Marked() bool { return m.cfg.Quarantine > 0 }
 
-// Joined takes in the node's answer to the join script, which was sent at sent. A new marker begins the node's quarantine. If
-// markers are in use, it calls heard before it stores the marker: the marker may belong to a later epoch, and the set must
-// know of that before a grant under it is judged.
+// Joined records the node's answer to join.lua, which was sent at sent. A new marker begins the node's quarantine. If
+// markers are in use, Joined calls heard before it stores the marker: the marker may be of a later description of the set,
+// and the set must know of that before a grant under it is judged.
 func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marker)) {
 	now := m.Now()
 	m.scriptOnly.Store(mark.ScriptOnly)
@@ -120,7 +112,7 @@ func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marke
 	if m.Marked() {
 		heard(says)
 	}
-	age := time.Duration(0) // of a marker that cannot be read, the age is not known
+	age := time.Duration(0) // stays 0 for a marker that cannot be read
 	if ok {
 		byNode, byWriter := time.UnixMicro(mark.Now).Sub(time.UnixMilli(says.Born)), now.Round(0).Sub(time.UnixMilli(says.Writer))
 		age = max(0, min(byNode, byWriter))
@@ -137,7 +129,7 @@ func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marke
 		why = errors.New("its clock has been set back: its marker was born later than now")
 	}
 	m.lose(now.Add(-age), true, why, func() bool {
-		// The same data as before: the client's own clock has measured the age since, and not the node's.
+		// If it is the marker of the same data as before, the client's own clock has measured the age since it saw that.
 		as := m.met && (mark.Value == m.mark || ok && says.Same(m.known))
 		m.mark, m.known, m.met = mark.Value, says, true
 		if as {
@@ -148,8 +140,8 @@ func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marke
 	})
 }
 
-// lose takes the node's vote away for a quarantine that began at some time, if so decides that.
-// It decides under the mutex: the new marker must not be there without its quarantine.
+// lose takes the node's vote away for a quarantine that began at the time at, if so returns true. If data is true, the node
+// may have lost all its data. lose calls so with m.mu held: the new marker must not be there without its quarantine.
 func (m *Node) lose(at time.Time, data bool, why error, so func() bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,9 +158,8 @@ func (m *Node) lose(at time.Time, data bool, why error, so func() bool) {
 	}
 }
 
-// quarantined has it told that the node has no vote. If the node is down, that waits until it was
-// told that the node is up again: what a node said when it was connected to comes before that. Under
-// the mutex.
+// quarantined calls Events.Quarantined: the node has no vote for rest, because of why. If the node is down, that waits for
+// Up, since the lane joins a node before it calls Up. Caller holds m.mu.
 func (m *Node) quarantined(rest time.Duration, why error) {
 	if m.away {
 		m.held = why
@@ -179,7 +170,7 @@ func (m *Node) quarantined(rest time.Duration, why error) {
 	m.await(rest)
 }
 
-// await looks again at the node's vote after some time. Under the mutex.
+// await makes lookAtVote run after d, if WatchVotes. Caller holds m.mu.
 func (m *Node) await(d time.Duration) {
 	switch {
 	case !m.cfg.WatchVotes || m.closed:
@@ -190,7 +181,6 @@ func (m *Node) await(d time.Duration) {
 	}
 }
 
-// lookAtVote has it told that the node votes again, if it does.
 func (m *Node) lookAtVote() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -199,7 +189,7 @@ func (m *Node) lookAtVote() {
 	}
 }
 
-// votesAgain has it told that the node votes again, if it does and was said not to. Under the mutex.
+// votesAgain calls Events.Votes if the node has a vote and the last event said that it has none. Caller holds m.mu.
 func (m *Node) votesAgain() {
 	if !m.voteless || m.away || m.skew != 0 {
 		return
@@ -212,7 +202,7 @@ func (m *Node) votesAgain() {
 	m.cfg.Events.Votes(m.name)
 }
 
-// Down has it told that nothing is sent to the node, and Up that requests are sent again.
+// Down records that nothing is sent to the node (lane.Node), and calls Events.Down.
 func (m *Node) Down(why *lane.Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -220,7 +210,7 @@ func (m *Node) Down(why *lane.Failure) {
 	m.cfg.Events.Down(m.name, why)
 }
 
-// Up: see Down.
+// Up records that requests are sent again, after so long. It calls Events.Up, then Quarantined or Votes if due.
 func (m *Node) Up(down time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -233,7 +223,7 @@ func (m *Node) Up(down time.Duration) {
 	m.votesAgain()
 }
 
-// Close ends the node's timer.
+// Close stops the node's timer.
 func (m *Node) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -243,8 +233,8 @@ func (m *Node) Close() {
 	}
 }
 
-// Requarantine tells the hooks what follows from another length of quarantines for this node. Longer: the quarantine
-// of a node that votes may begin again. Shorter: it may be over.
+// Requarantine calls the events that follow for this node when all quarantines become longer, or shorter. Longer: the
+// quarantine of a node that votes may begin again. Shorter: it may be over.
 func (m *Node) Requarantine(longer bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,7 +246,7 @@ func (m *Node) Requarantine(longer bool) {
 	}
 }
 
-// observeClock takes in the node's time.
+// observeClock records the node's time (micros) from the reply to a request that left at sent.
 func (m *Node) observeClock(micros int64, sent, now time.Time) {
 	step, skew, known := m.group.sample(&m.clock, sent, now, time.UnixMicro(micros))
 	m.mu.Lock()
@@ -264,7 +254,7 @@ func (m *Node) observeClock(micros int64, sent, now time.Time) {
 	if known {
 		m.skew = skew
 		m.voteless = m.voteless || news
-		if step <= 0 { // or the node loses its vote for that
+		if step <= 0 { // else the node loses its vote below
 			m.votesAgain()
 		}
 	}
@@ -284,8 +274,8 @@ func (m *Node) observeClock(micros int64, sent, now time.Time) {
 	}
 }
 
-// rest is for how much longer the node has no vote. It goes by the monotonic clock alone:
-// when in doubt, longer. Under the mutex.
+// rest returns for how much longer the node has no vote; 0: it has one. It uses the monotonic clock, which may stand still
+// while the host is suspended: if in doubt, longer. Caller holds m.mu.
 func (m *Node) rest(now time.Time) time.Duration {
 	if m.lost.IsZero() {
 		return 0
@@ -293,29 +283,28 @@ func (m *Node) rest(now time.Time) time.Duration {
 	return max(0, m.lost.Add(m.group.Quarantine()).Sub(now))
 }
 
-// reason is why the node has no vote, or had none recently. Under the mutex.
+// reason returns why the node has no vote, or had none recently. Caller holds m.mu.
 func (m *Node) reason(now time.Time) error {
-	if _, ok := m.why.(pastError); ok { // the time since then goes on
+	if _, ok := m.why.(pastError); ok { // its text says how long ago that was
 		return pastError(now.Sub(m.lost))
 	}
 	return m.why
 }
 
-// ScriptOnly reports whether the client may not release there what it acquires by plain commands: such acquires are void.
+// ScriptOnly reports whether acquires by plain commands are void at the node: it forbids one of them, or their release.
 func (m *Node) ScriptOnly() bool { return m.scriptOnly.Load() }
 
-// ErrNew is why a node cannot vote that had no marker.
+// ErrNew is why a node that had no marker has no vote.
 var ErrNew = errors.New("it is new, or has lost its data")
 
-// A pastError says that a node has no vote because it was restarted or lost data so long ago,
-// before the client joined it.
+// A pastError says that a node has no vote because it was restarted or lost data so long ago, before the client joined it.
 type pastError time.Duration
 
 func (e pastError) Error() string {
 	return fmt.Sprintf("it was new, restarted, or had lost its data, %v ago", printable.Duration(time.Duration(e)))
 }
 
-// Suspended is for how much longer the node has no vote, and why; 0: it has one.
+// Suspended returns for how much longer the node has no vote, and why; 0: it has one.
 func (m *Node) Suspended() (rest time.Duration, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -326,21 +315,20 @@ func (m *Node) Suspended() (rest time.Duration, why error) {
 	return rest, why
 }
 
-// Skewed is how far the node's clock is from the others', if that is too far.
+// Skewed returns how far the node's clock is from the median of all, if that is too far; else 0.
 func (m *Node) Skewed() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.skew
 }
 
-// votes reports whether the node has a vote.
 func (m *Node) votes() bool {
 	rest, _ := m.Suspended()
 	return rest == 0
 }
 
-// poisoned says why a grant with this fence is no vote; nil: it is one, since the fence is no
-// further ahead of the middle of the nodes' clocks than it may be. See fence.go.
+// poisoned returns why a grant with the fence number is no vote: it is ahead of middle, the median of the nodes' clocks, by
+// too much (Group.Beyond), and by more than most. nil: it is a vote. The first one calls Events.Warning. See fence.go.
 func (m *Node) poisoned(number int64, middle time.Time, most time.Duration) error {
 	ahead := m.group.Beyond(number, middle)
 	if ahead <= most {
@@ -356,11 +344,10 @@ func (m *Node) poisoned(number int64, middle time.Time, most time.Duration) erro
 	return PoisonError(ahead)
 }
 
-// floor is a number that is larger than every fence that the node may have lost, and below which
-// the node gives no fence as long as it has a vote. What it has lost was numbered before its
-// marker was written, by clocks that differ by less than the quarantine leaves room for (see
-// fence.go). So a reader gets a fence above those of all earlier writers, though the node has
-// forgotten them. Under the mutex.
+// floor returns a number that is larger than every fence that the node may have lost; 0: none is known. The node gives no
+// smaller fence as long as it has a vote. What it has lost was numbered before its marker was written, by clocks that differ
+// by less than the quarantine leaves room for (see fence.go). So a reader, whose fence is at least the floor, has one above
+// those of all earlier writers, though the node has forgotten them. Caller holds m.mu.
 func (m *Node) floor() int64 {
 	if !m.Marked() || m.known.Born == 0 {
 		return 0

@@ -9,22 +9,21 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Refusal is the outcome of an attempt that no quorum granted, as far as it matters for the time
-// of the next one.
+// A Refusal is the outcome of an attempt that got no quorum, as far as it matters for when to try again.
 type Refusal struct {
-	N, Need int // the number of nodes, and of the votes needed
-	Failed  int // nodes that gave no usable answer
-	Held    bool
-	Nodes   []NodeRefusal // the nodes that did not grant
+	N, Need int           // the number of nodes, and of the votes that a lock needs
+	Failed  int           // nodes that gave no usable answer
+	Held    bool          // other clients have the lock, or go first; false: too many nodes failed
+	Nodes   []NodeRefusal // those that did not grant
 }
 
 // A NodeRefusal is one node's answer in a Refusal.
 type NodeRefusal struct {
 	Node   string
 	Status wire.Status
-	Holder string        // Held: the holder's token; Reserved: the waiter
-	TTL    time.Duration // Held, Reserved: for how much longer it counts; Quarantined: how long until the node votes
-	Slot   int64         // Held: another slot, which is free; 0: none
+	Holder string        // Held: the holder's token; Reserved: the earlier waiter's name
+	TTL    time.Duration // Held, Reserved: for how much longer that counts; Quarantined: how long until the node votes
+	Slot   int64         // Held: another slot of the semaphore, which is free; 0: none
 }
 
 // The pauses between two attempts if no node can say when the lock may be free.
@@ -33,40 +32,39 @@ const (
 	MaxPause = 128 * time.Millisecond
 )
 
-// Backoff is how long to wait before the next attempt if no node can say when the lock may be free.
-// It grows with each attempt. The jitter, from half of it to all, keeps two contenders that split
-// the votes from doing so again.
+// Backoff returns how long to wait after attempt number try, from 0, if no node can say when the lock may be free. It
+// doubles with each attempt, up to MaxPause or an eighth of the TTL. jitter, from 0 to 1, stands for half of that to
+// all of it, and keeps two contenders that split the votes from doing so again.
 func Backoff(try int, ttl time.Duration, jitter float64) time.Duration {
 	d := min(MinPause<<min(try, 16), MaxPause, max(ttl/8, MinPause))
 	return lane.Jittered(d, jitter)
 }
 
-// RetryIn is how long a waiter waits before the next attempt, if no message comes.
+// RetryIn returns how long a waiter waits after attempt number try, from 0, if no message comes.
 func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Duration {
 	jitter := host.Jitter()
 	if votes := r.votesIn(); votes > 0 || !r.Held {
-		// At least once in a TTL it looks at the nodes' clocks. Over a longer time, their speed excuses no
-		// more than over a TTL (package vote): a clock that is as fast as the drift allows would seem to
-		// have been set at each look, and the node would never have a vote again.
+		// At least once in a TTL it looks at the nodes' clocks. Over a longer time, the speed of a clock excuses no
+		// more than over a TTL (package vote): a clock as fast as the drift allows would seem to have been set at each
+		// look, and the node would never have a vote again.
 		return max(min(votes, ttl), Backoff(try, ttl, jitter))
 	}
 	d := min(Heartbeat(ttl), r.FreeIn()+time.Millisecond) // Redis counts whole milliseconds
 	switch {
 	case r.foreign():
-		d = min(d, Backoff(try, ttl, jitter)) // no message will come
+		d = min(d, Backoff(try, ttl, jitter)) // such clients send no message
 	case r.split():
-		d = min(d, Backoff(try+3, ttl, jitter)) // clients of this library send one, but others do not
+		d = min(d, Backoff(try+3, ttl, jitter)) // clients of this library send messages, but others do not
 	}
 	return d
 }
 
-// foreign reports whether a client of another library has the lock at some node: its token does not have
-// the signature of this library.
+// foreign reports whether a client of another library has the lock at some node: its token lacks our signature.
 func (r *Refusal) foreign() bool {
 	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool { return n.Status == wire.Held && !wire.Signed(n.Holder) })
 }
 
-// split reports whether no client can have a quorum.
+// split reports whether no client can have a quorum, even if all nodes that failed were its own.
 func (r *Refusal) split() bool {
 	votes := make(map[string]int)
 	for _, n := range r.Nodes {
@@ -79,10 +77,11 @@ func (r *Refusal) split() bool {
 	return true
 }
 
-// Contested reports whether nobody was seen to have a quorum: several clients try for the lock at this moment, or
-// some of the holder's nodes have not answered. A waiter has the nodes at which the lock is reserved for it. A
-// contender does not: it gives up its places for another one that it sees, and only Preceded goes by them. Nor has it
-// those that have the tokens of two of its attempts, of which it gives the first one back.
+// Contested reports whether other clients are in the way, but none was seen to have a quorum of nodes: several clients
+// try for the lock at this moment, or some of the holder's nodes have not answered. A waiter counts as having the nodes
+// that reserve the lock for it. A contender (a call that tries once) does not: it gives up its places for another
+// contender that it sees, and only Preceded goes by them. Nor does it count as having the nodes with the tokens of two
+// of its attempts together, since it gives the first one back.
 func (r *Refusal) Contested() bool {
 	nodes := make(map[string]int)
 	for _, n := range r.Nodes {
@@ -95,8 +94,8 @@ func (r *Refusal) Contested() bool {
 	return r.Held
 }
 
-// HeldBefore reports whether a quorum of nodes names holders that an earlier refusal named, too, and whose attempts
-// began before a time, each by the clock of its process. Both are cut to milliseconds.
+// HeldBefore reports whether a quorum of nodes names holders that the earlier refusal named, too, and whose attempts
+// began before the instant began, each by the clock of its own process, in whole milliseconds.
 func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 	before := 0
 	for _, n := range r.Nodes {
@@ -108,10 +107,10 @@ func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 	return before >= r.Need
 }
 
+// inTheWay reports whether another client has the lock at the node, or goes first there.
 func (n *NodeRefusal) inTheWay() bool { return n.Status == wire.Held || n.Status == wire.Reserved }
 
-// Preceded reports whether a node holds or reserves the lock for a contender that goes before c: it has a smaller ticket, or the
-// same ticket and a smaller nonce.
+// Preceded reports whether some node holds or reserves the lock for a contender that came before c (Contender.Before).
 func (r *Refusal) Preceded(c *wire.Contender) bool {
 	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool {
 		other, is := wire.ParseContender(n.Holder)
@@ -119,8 +118,8 @@ func (r *Refusal) Preceded(c *wire.Contender) bool {
 	})
 }
 
-// Unchanged reports whether the nodes name the holders that they named before, and no contender. A client that tries
-// gives back what it got with each attempt, and the next one has another token; so these are holders.
+// Unchanged reports whether the nodes name the same holders as in the refusal before, and no contender. A client that
+// tries gives back what it got, and its next attempt has another token; so tokens that stay are those of holders.
 func (r *Refusal) Unchanged(before *Refusal) bool {
 	held := 0
 	for _, n := range r.Nodes {
@@ -136,8 +135,8 @@ func (r *Refusal) Unchanged(before *Refusal) bool {
 	return held > 0
 }
 
-// FreeIn is the earliest time at which a quorum can be free by expiry. It goes by what the holders,
-// or the waiters for which the lock is reserved, have left at the nodes. Zero: now.
+// FreeIn returns after how long, at the earliest, a quorum can be free by expiry: by the TTLs of the holders, or the
+// leases of the waiters for which nodes reserve the lock. Zero: now, or so many nodes failed that none can be free.
 func (r *Refusal) FreeIn() time.Duration {
 	var held []time.Duration
 	for _, n := range r.Nodes {
@@ -145,7 +144,7 @@ func (r *Refusal) FreeIn() time.Duration {
 			held = append(held, n.TTL)
 		}
 	}
-	need := r.Need - (r.N - len(held) - r.Failed) // of the held nodes, how many have to become free
+	need := r.Need - (r.N - len(held) - r.Failed) // how many of the held nodes must become free
 	if need <= 0 || need > len(held) {
 		return 0
 	}
@@ -153,8 +152,7 @@ func (r *Refusal) FreeIn() time.Duration {
 	return held[need-1]
 }
 
-// votesIn is the earliest time at which a quorum of nodes has votes: no attempt before it can
-// succeed. Zero: now.
+// votesIn returns after how long enough quarantines are over for a quorum: no attempt before can succeed. Zero: now.
 func (r *Refusal) votesIn() time.Duration {
 	var rest []time.Duration
 	for _, n := range r.Nodes {
@@ -162,7 +160,7 @@ func (r *Refusal) votesIn() time.Duration {
 			rest = append(rest, n.TTL)
 		}
 	}
-	need := r.Need - (r.N - len(rest)) // of these nodes, how many must get their vote back
+	need := r.Need - (r.N - len(rest)) // how many of these nodes must get their vote back
 	if need <= 0 {
 		return 0
 	}
@@ -170,7 +168,7 @@ func (r *Refusal) votesIn() time.Duration {
 	return rest[need-1]
 }
 
-// Hopeless reports whether keys that are no locks leave no quorum of nodes.
+// Hopeless reports whether keys that are no locks leave no quorum of nodes: waiting is in vain.
 func (r *Refusal) Hopeless() bool {
 	foreign := 0
 	for _, n := range r.Nodes {
@@ -181,7 +179,7 @@ func (r *Refusal) Hopeless() bool {
 	return r.N-foreign < r.Need
 }
 
-// FreeSlot is the slot that most of the refusing nodes have named as free; 0: none.
+// FreeSlot returns the slot of the semaphore that most of the refusing nodes name as free; 0: none.
 func (r *Refusal) FreeSlot() (slot int64) {
 	if !r.Held {
 		return 0

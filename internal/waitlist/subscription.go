@@ -16,11 +16,12 @@ const (
 	maxResubscribe = time.Second
 )
 
-// maxMessage bounds the length of a message: the name of a waiter and a number are less than half of
-// it. A longer one is ignored, since any client may publish anything.
+// maxMessage bounds the length of a message, in bytes: the name of a waiter and a number are less than half of it. A
+// longer one is ignored, since any client may publish anything.
 const maxMessage = 512
 
-// parseCall reads what call in queue.lua sends: the waiter that is called, and the free slot; 0: none.
+// parseCall reads a message by which a node makes a waiter try again (queue.lua): the waiter's name, and the slot that
+// is free; 0: none is named. Anybody may publish a message: the name may be that of no waiter.
 func parseCall(message string) (name string, slot int64) {
 	if len(message) > maxMessage {
 		return "", 0
@@ -39,9 +40,8 @@ type subscription struct {
 	node *lane.Lane
 }
 
-// run subscribes, and subscribes again when the connection breaks. A waiter that the node refused
-// before the subscription stood may have missed its message: the start of the subscription counts
-// as one.
+// run subscribes to channel, and subscribes again when the connection breaks, until ctx ends or the node is no member
+// any more. A message may have come before the subscription stood: so its start counts as a message to each waiter.
 func (s *subscription) run(ctx context.Context, channel string) {
 	cfg := &s.list.cfg
 	for pause := minResubscribe; ; pause = min(2*pause, maxResubscribe) {
@@ -57,13 +57,13 @@ func (s *subscription) run(ctx context.Context, channel string) {
 				w.onFree(s.node, slot)
 			}
 		}
-		_ = s.node.Subscribe(ctx, channel, ready, onMessage) // the lane reports what is wrong with the node
-		if s.node.Retired() {                                // it is no member any more
+		_ = s.node.Subscribe(ctx, channel, ready, onMessage) // the lane reports the errors of its node
+		if s.node.Retired() {                                // no member any more
 			s.list.unsubscribed(s.node)
 			return
 		}
 		if ctx.Err() != nil {
-			return // all subscriptions end at once: if one drew a jitter, no run could be repeated
+			return // without a jitter: all subscriptions end at once, and the order of their draws could not be repeated
 		}
 		timer := time.NewTimer(lane.Jittered(pause, cfg.Host.Jitter()))
 		select {
@@ -75,7 +75,7 @@ func (s *subscription) run(ctx context.Context, channel string) {
 	}
 }
 
-// unsubscribed forgets a node to which no subscription is made any more.
+// unsubscribed notes that there is no subscription any more to a node that is no member.
 func (l *List) unsubscribed(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +89,7 @@ func (l *List) waiter(name string) *Waiter {
 	return l.active[name]
 }
 
-// listening returns the active waiters, in the order of their tickets.
+// listening returns the active waiters, in the order in which they came.
 func (l *List) listening() (all []*Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,47 +13,45 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Waiter is one call that waits for a lock. The goroutine of that call calls its methods, except
-// for OnReply, which the lanes' goroutines call.
+// A Waiter is one call that waits for a lock. The goroutine of the call uses it; the lanes' goroutines call OnReply.
 type Waiter struct {
 	list    *List
 	want    *Want
-	order   int    // how many calls of the process had come when its call did
+	order   int    // how many calls of the process had come with it: its rank in the local queue
 	name    string // its name at the nodes
 	arrived time.Time
-	ticket  int64         // of its arrival: set by the first Begin, before any node hears of it; 0: it has been in no queue
+	ticket  int64         // its rank at the nodes: when it came, by their clocks. The first Begin sets it; 0: it has been in no queue
 	turn    chan struct{} // closed when it becomes the active one; nil: it was from the start
-	wake    chan struct{} // gets a value when another attempt may be enough
+	wake    chan struct{} // gets a value when another attempt may succeed
 
 	mu    sync.Mutex  // protects what follows
-	view  *set.View   // of the last attempt
-	nodes []nodeState // by the place of the node among the members of the view
+	view  *set.View   // the members of the set at the last attempt
+	nodes []nodeState // one for each member of the view, in its order
 	try   int64       // how many attempts it has made
-	claim *lane.Claim // of the last one
+	claim *lane.Claim // the last attempt, as the lanes know it
 	slot  int64       // the free slot that a message has named; 0: none
 	held  bool        // it has the lock
-	done  bool        // it is in no queue, or has asked to be taken out: before the first attempt, and after Withdraw
+	done  bool        // it is in no queue, or has asked to be removed: before the first attempt, and after Withdraw
 
-	listens bool // it counts in List.listeners; under the list's mutex
+	listens bool // it counts in List.listeners; protected by list.mu
 }
 
-// A nodeState is what a waiter knows about its last attempt at a node. refused: it is in the node's
-// queue. granted: it is not. voteless: the node answered without a vote, and may have the waiter in
-// its queue, by this attempt or by an earlier one. None: the answer is under way.
+// A nodeState is what a waiter knows about its last attempt at a node. refused: the waiter is in the node's queue.
+// granted: it is not. voteless: the node answered without a vote, and may have the waiter in its queue, by this attempt
+// or by an earlier one. All false: there is no answer yet.
 type nodeState struct {
 	refused, granted, voteless bool
 
 	free bool // since the attempt began the node has said that the lock may be free
 }
 
-// Turn is closed when the waiter becomes the active one of its local queue; nil: it was from the
-// start.
+// Turn is closed when the waiter becomes the active one of its local queue; nil: it was from the start.
 func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 
-// Name is the waiter's name at the nodes.
+// Name returns the waiter's name at the nodes.
 func (w *Waiter) Name() string { return w.name }
 
-// Secret is that of the token of a contender's next attempt; "": the waiter is no contender.
+// Secret returns the secret, the part before the identity, of the token of a contender's next attempt; "": w is none.
 func (w *Waiter) Secret() string {
 	if w.want.Contender == nil {
 		return ""
@@ -63,25 +61,26 @@ func (w *Waiter) Secret() string {
 	return w.want.Contender.Secret(w.try + 1)
 }
 
-// Activate makes messages for the waiter reach it. It is called before the first attempt, since a
-// node may call the waiter as soon as it has refused.
+// Activate makes messages for the waiter reach it. The active waiter calls it before its first attempt, since a node
+// may call the waiter as soon as it has refused.
 func (w *Waiter) Activate() {
 	w.list.mu.Lock()
 	defer w.list.mu.Unlock()
 	w.list.active[w.name] = w
 }
 
-// Ready reports whether the waiter may enter queues: it has a ticket, or would get a good one now.
+// Ready reports whether the waiter may enter queues: it has a ticket, or the nodes' clocks are known well enough for
+// one. false: make the next attempt without a place in the queues.
 func (w *Waiter) Ready() bool {
 	_, good := w.list.cfg.Lanes.Ticket(w.arrived)
 	return good || w.ticket > 0
 }
 
-// Listen keeps the subscriptions until the waiter leaves.
+// Listen subscribes to the nodes' messages until the waiter leaves.
 func (w *Waiter) Listen() { w.list.listen(w) }
 
-// Begin is called before an attempt, and makes the attempt's claim one of the waiter. It forgets
-// the messages that came before, which are no news for this attempt.
+// Begin prepares the claim c of an attempt that is about to be sent: it puts the waiter's name, ticket and lease into
+// c. Messages that came before are no news for this attempt, so Begin forgets them.
 func (w *Waiter) Begin(c *lane.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,18 +97,17 @@ func (w *Waiter) Begin(c *lane.Claim) {
 	}
 	w.try++
 	if w.claim != nil {
-		w.claim.Before = nil // or all attempts would be kept
+		w.claim.Before = nil // else each claim would keep all before it from the garbage collector
 	}
 	c.Before, w.claim = w.claim, c
 	c.Waiter, c.Ticket, c.Lease = w.name, w.ticket, cmp.Or(w.want.Lease, Lease(w.want.TTL)).Milliseconds()
 }
 
-// OnReply takes in a node's answer to an attempt, which c is of. The answer to the last attempt is the
-// state at the node; a late answer to an earlier one says nothing about it. A node that refuses when
-// the waiter no longer waits has it in its queue all the same. So has a node that grants when the
-// waiter has left without the lock, since the grant is given back for a place in the queue. A node
-// without a vote carries requests out like any other, and what it has done is not told: it may have
-// the waiter in its queue. There a waiter that is gone would keep others waiting for a lease.
+// OnReply takes a node's answer to the attempt of claim c. The answer to the last attempt is the state at the node; a
+// late answer to an earlier one is not. When the waiter no longer waits (done), some nodes have it in their queues all
+// the same, where it would keep others waiting for a lease, so OnReply removes it: a node that refuses; a node that
+// grants after the waiter has left without the lock, since the grant is given back for a place in the queue; and a node
+// without a vote, which carries requests out like any other, and does not say what it has done.
 func (w *Waiter) OnReply(n *lane.Lane, c *lane.Claim, status wire.Status) {
 	granted, refused := status == wire.Granted, status == wire.Held || status == wire.Reserved
 	voteless := status == wire.Quarantined || status == wire.Unfit || status == wire.Late
@@ -117,7 +115,7 @@ func (w *Waiter) OnReply(n *lane.Lane, c *lane.Claim, status wire.Status) {
 		return
 	}
 	w.mu.Lock()
-	if s := w.node(n); s != nil && c == w.claim { // or it became a member after the attempt had begun: the next one counts it
+	if s := w.node(n); s != nil && c == w.claim { // nil: the node became a member after the attempt began; the next one counts it
 		s.granted, s.refused, s.voteless = granted, refused, voteless
 	}
 	late := w.done && (!granted || !w.held)
@@ -128,13 +126,12 @@ func (w *Waiter) OnReply(n *lane.Lane, c *lane.Claim, status wire.Status) {
 	w.signal()
 }
 
-// onFree takes in that the lock, or this slot of it, may be free at a node. Only the first message
-// from a node since the attempt wakes the waiter: a flood of messages must not put off the attempt
-// that the first one leads to (Rest).
+// onFree takes the message that the lock, or this slot of it (0: none is named), may be free at a node. Only the first
+// message from a node since the attempt wakes the waiter: a flood of messages must not put off the next attempt (Rest).
 func (w *Waiter) onFree(n *lane.Lane, slot int64) {
 	w.mu.Lock()
 	s := w.node(n)
-	if s == nil { // the process has subscribed for others who wait, too
+	if s == nil { // the node is no member for this waiter: others of the process have subscribed to it
 		w.mu.Unlock()
 		return
 	}
@@ -149,7 +146,7 @@ func (w *Waiter) onFree(n *lane.Lane, slot int64) {
 	}
 }
 
-// FreeSlot gives the free slot that a message has named since the last call; 0: none.
+// FreeSlot returns the free slot of a semaphore that a message has named since the last call; 0: none.
 func (w *Waiter) FreeSlot() (slot int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,7 +154,7 @@ func (w *Waiter) FreeSlot() (slot int64) {
 	return slot
 }
 
-// signal wakes the waiter if an attempt may be enough.
+// signal wakes the waiter if the nodes that may grant are a quorum.
 func (w *Waiter) signal() {
 	if enough, _ := w.tally(); enough {
 		select {
@@ -167,8 +164,8 @@ func (w *Waiter) signal() {
 	}
 }
 
-// tally gives what an attempt may get now: whether the nodes that may grant are enough for a quorum,
-// and whether no refusing node is left.
+// tally reports whether the nodes that may grant now are enough for a quorum, and whether (all) each node that refused
+// has since said that the lock may be free. Caller does not hold w.mu.
 func (w *Waiter) tally() (enough, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,8 +181,8 @@ func (w *Waiter) tally() (enough, all bool) {
 	return free >= w.view.Quorum, refused == 0
 }
 
-// node gives what the waiter knows of its last attempt at a node; nil: the node was no member then. What comes late of a
-// lane that was retired since never counts as another node's. Under the mutex.
+// node returns what the waiter knows of its last attempt at a node; nil: the node was no member then. A late message of
+// a lane that was retired since never counts as another node's. Caller holds w.mu.
 func (w *Waiter) node(n *lane.Lane) *nodeState {
 	if i := w.view.At(n); i >= 0 {
 		return &w.nodes[i]
@@ -193,17 +190,17 @@ func (w *Waiter) node(n *lane.Lane) *nodeState {
 	return nil
 }
 
-// A Pause is how long a waiter rests after an attempt.
+// A Pause says how long a waiter rests after an attempt.
 type Pause struct {
-	Held    bool          // other clients have the lock: otherwise no message helps
-	Longest time.Duration // after it the next attempt is due
+	Held    bool          // other clients have the lock; false: no message helps
+	Longest time.Duration // the next attempt is due after it
 	Hold    time.Duration // messages have no effect before it is over
 	Round   time.Duration // how long the last attempt took
-	Key     string        // names the pause to a simulator
+	Key     string        // identifies this pause for a simulator: the token of the last attempt
 }
 
-// Rest returns when it is time for another attempt: the nodes have said so (called), or the time is
-// over. It also returns when ctx or closing ends (stopped).
+// Rest waits until it is time for another attempt: so many nodes may grant that messages have led to this one (called),
+// or p.Longest is over. It also returns when ctx ends or closing is closed (stopped: no attempt is to follow).
 func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (called, stopped bool) {
 	begin := time.Now()
 	timer := time.NewTimer(p.Longest)
@@ -214,8 +211,8 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 		case enough && all && p.Hold == 0:
 			return true, false
 		case enough:
-			// A release reaches the nodes one after another: the messages of the rest are about to
-			// come, and an attempt before the release has reached them would be refused there.
+			// A release reaches the nodes one after another: the other nodes' messages are about to come, and they would
+			// refuse an attempt that reaches them before the release.
 			called = true
 			timer.Reset(min(max(p.Round/2, p.Hold-time.Since(begin)), p.Longest))
 		}
@@ -226,8 +223,7 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 		case <-ctx.Done():
 		case <-closing:
 		}
-		// If several of these cases are ready, it must not matter which one select has taken: look
-		// at each again.
+		// If several of these cases are ready, it must not matter which one select has taken: look at each again.
 		w.list.cfg.Host.Woke(sim.Caller, p.Key, -1)
 		select {
 		case <-closing:
@@ -246,9 +242,8 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 	return called, false
 }
 
-// Withdraw takes the waiter out of the queues that it may be in. If it has the lock (held), those
-// are the queues of the nodes that have refused, or have no vote; otherwise all, for what was
-// granted has been given back for a place in the queue.
+// Withdraw removes the waiter from the queues that it may be in, and does not wait for that. If it has the lock (held),
+// those are the queues of nodes that have refused, or have no vote. Else all: a grant is given back for a place there.
 func (w *Waiter) Withdraw(held bool) {
 	w.mu.Lock()
 	if w.done {
@@ -268,8 +263,8 @@ func (w *Waiter) Withdraw(held bool) {
 	}
 }
 
-// dequeue takes the waiter out of a node's queue. If the node cannot be told, the waiter's lease runs
-// out there.
+// dequeue sends the request that removes the waiter from a node's queue. If the request does not reach the node within
+// NodeTimeout, the waiter stays there until its lease ends.
 func (w *Waiter) dequeue(n *lane.Lane) {
 	cfg := &w.list.cfg
 	now := cfg.Clock.Now()

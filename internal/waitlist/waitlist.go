@@ -1,34 +1,29 @@
-// Package waitlist keeps the waiters of this process, and what each node has told them. It knows
-// requests and lanes, and neither locks nor rounds: the caller makes the attempts, and passes the
-// nodes' answers to the waiter.
+// Package waitlist keeps the waiters of this process, and what each node has told them. It knows requests and lanes (a
+// lane is the client's ordered queue of requests to one node), and neither locks nor rounds: the caller makes the
+// attempts, and passes the nodes' answers to the waiter.
 //
-// A waiter is in the queue of every node that has refused its attempt, from the instant of the
-// refusal on, with a ticket that is the same at all nodes: the time at which it came. No node
-// grants the lock to another client while a waiter with a lower ticket is in its queue
-// (wire.Queue.Admits). A failed attempt was refused by so many nodes that no quorum is left
-// without one of them; and where it was granted, the waiter gives the grant back for a place in
-// the queue (yield.lua). So no later client can overtake.
+// A waiter is in the queue of every node that has refused its attempt, from the instant of the refusal on. Its ticket
+// is the same at all nodes: the time at which it came. No node grants the lock to another client while a waiter with a
+// lower ticket is in its queue (wire.Queue.Admits). When an attempt fails, so many nodes have refused it that each
+// quorum contains one of them; and where it was granted, the waiter gives the grant back for a place in the queue
+// (yield.lua). So no later client can overtake.
 //
-// A release tells the first waiter of each node's queue that the lock is free, and tells no other. A
-// waiter tries again when the nodes that may grant to it make a quorum: those that had granted and
-// got the grant back, and those that have since said that they are free. Messages are not all that
-// it relies on: a waiter counts in a queue from one heartbeat to the next, and each heartbeat is an
-// attempt like the first. The attempt keeps the place, it finds out what no message has told (a
-// message got lost, a key expired, the waiter before it is dead), and it gets the lock if it is
-// free.
+// A release calls the first waiter of each node's queue, and no other. A waiter tries again when the nodes that may
+// grant to it make a quorum: those that had granted and got the grant back, and those that have since said that they
+// are free. It does not rely on messages alone: a waiter counts in a queue from one heartbeat to the next, and each
+// heartbeat is an attempt like the first. That attempt keeps the place, it finds out what no message has told (a
+// message was lost, a key expired, the waiter before it is dead), and it gets the lock if it is free.
 //
-// A message decides nothing: it only leads to an attempt, and the keys on the nodes decide. So it
-// needs no proof of where it is from.
+// A message decides nothing: it leads to an attempt, and the keys on the nodes decide. So it needs no proof of origin.
 //
-// A ticket is as good as what is known of the nodes' clocks. A client that has just begun, or
-// has heard from the nodes only through a stall, knows little: its ticket would be by its own
-// clock, or off by half the stall, and it would keep it, behind all that come in that time or
-// before all that came. So its first attempt is made without a place in the queues (Ready). The
-// answers tell the time, and the next attempt enters.
+// A ticket is as good as what the client knows of the nodes' clocks. A client that has just begun, or has heard from
+// the nodes only through a stall, knows little: its ticket would be by its own clock, or off by half the stall, and it
+// would keep that ticket, behind all that come in that time or before all that came. So its first attempt is made
+// without a place in the queues (Ready). The answers tell the time, and the next attempt enters.
 //
-// The tickets end split votes. Waiters that split the votes have all refused each other's nodes,
-// so each is in the queue where it was not granted. When all have given back, the lowest ticket
-// is the first at all nodes but those that had granted to it, and those are free to it as well.
+// The tickets end split votes. Waiters that split the votes have all refused each other's nodes, so each is in the
+// queue where it was not granted. When all have given back, the waiter with the lowest ticket is the first at all nodes
+// but those that had granted to it, and those are free to it as well.
 package waitlist
 
 import (
@@ -53,78 +48,76 @@ const (
 	Linger = 5 * time.Second
 )
 
-// Heartbeat is the longest time between two attempts of a waiter: a third of its lease.
+// Heartbeat returns the longest time between two attempts of a waiter for a lock with this TTL: a third of its lease.
 func Heartbeat(ttl time.Duration) time.Duration { return min(max(ttl/10, minHeartbeat), maxHeartbeat) }
 
-// Lease is for how long a waiter counts in a node's queue after an attempt.
+// Lease returns for how long a waiter for a lock with this TTL counts in a node's queue after an attempt.
 func Lease(ttl time.Duration) time.Duration { return 3 * Heartbeat(ttl) }
 
 // A Config says what a List works with. All fields are set.
 type Config struct {
-	Lanes       *set.Set
-	NodeTimeout time.Duration
+	Lanes       *set.Set      // the nodes, and how many make a quorum
+	NodeTimeout time.Duration // how long a request to leave a queue may wait in a lane
 	Clock       lane.Clock
-	Host        sim.Host
+	Host        sim.Host // tokens and jitter
 }
 
-// A List has the waiting calls of a Locker. Calls that want the same lock, of the same kind, are in
-// one local queue, and the first of them is the active waiter: it makes the attempts for all of
-// them.
+// A List has the waiting calls of a Locker. Calls that want the same lock, of the same kind, are in one local queue.
+// The first of them is the active waiter: it alone makes attempts.
 type List struct {
 	cfg     Config
-	process string // the name of this process: its waiters' names are this and a number
+	process string // names this process; its waiters are named PROCESS.N
 
 	mu         sync.Mutex // protects what follows, and Waiter.listens
-	count      int
+	count      int        // how many waiters were made
 	queues     map[string]*localQueue
 	active     map[string]*Waiter  // by name, the waiters that receive messages
-	listeners  int                 // how many waiters have been refused, and need the subscriptions
+	listeners  int                 // how many waiters need the subscriptions, since they were refused
 	subscribed map[*lane.Lane]bool // the nodes to which there are subscriptions
 	ctx        context.Context     // of the subscriptions
 	cancel     context.CancelFunc  // ends the subscriptions; nil: there are none
-	idle       *time.Timer         // will end the subscriptions; nil: a waiter needs them
+	idle       *time.Timer         // the timer that will end the subscriptions; nil: a waiter needs them, or there are none
 	closed     bool
-	running    sync.WaitGroup
+	running    sync.WaitGroup // the goroutines of the subscriptions
 }
 
-// A localQueue is the waiters of this process for one lock, the active one first.
+// A localQueue has the waiters of this process for one lock, the active one first.
 type localQueue struct {
 	waiters []*Waiter
-	last    error // why the last attempt failed
+	last    error // why the last attempt failed; nil: none has
 }
 
-// New returns a List without waiters.
 func New(cfg Config) *List {
 	return &List{cfg: cfg, subscribed: make(map[*lane.Lane]bool), queues: make(map[string]*localQueue), active: make(map[string]*Waiter)}
 }
 
-// A Want is what a call waits for.
+// A Want says for what a call waits.
 type Want struct {
-	Queue string // the local queue: calls that want the same have the same one
+	Queue string // names the local queue: calls that want the same lock have the same one
 
-	Key   string
-	Keys  []string
-	Modes string
+	Key   string   // of the lock's name
+	Keys  []string // all keys of the lock
+	Modes string   // a letter for each of Keys: wire.Mode
 	TTL   time.Duration
-	Slots int64 // how many there are; 0: the lock has no slots
+	Slots int64 // how many slots the semaphore has; 0: the lock has none
 
 	Began time.Time // when the call came; zero: now
 
-	// Contender is set for a call that tries, and waits only until a split vote is settled. It goes by its attempts
-	// alone, and hears no messages.
+	// Contender is set for a call that tries once, and waits only until a split vote is settled. It makes its own
+	// attempts, and receives no messages.
 	Contender *wire.Contender
-	Lease     time.Duration // for how long a contender counts after an attempt
+	Lease     time.Duration // for how long a contender counts in a queue after an attempt
 }
 
-// Enter puts a call at the end of the local queue for what it wants.
+// Enter puts a call at the end of the local queue for what it wants. It keeps want, and does not wait (see Turn).
 func (l *List) Enter(want *Want) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.enter(want, l.count+1)
 }
 
-// Replace is Leave and Enter in one, for a call that turns out to want something else: it comes before those that entered
-// after it, except for an active one.
+// Replace moves a call to another local queue, since it turns out to want something else. There it comes before the
+// calls that came later than it did, but never before the active waiter. The result takes the place of w.
 func (l *List) Replace(w *Waiter, want *Want) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +126,8 @@ func (l *List) Replace(w *Waiter, want *Want) *Waiter {
 	return next
 }
 
-// enter makes a waiter. Under the mutex.
+// enter makes a waiter, and puts it into its local queue by order, its number among the calls of this process, but
+// behind the active one. Caller holds l.mu.
 func (l *List) enter(want *Want, order int) *Waiter {
 	if l.count++; l.count == 1 {
 		l.process = l.cfg.Host.Token()
@@ -164,13 +158,14 @@ func (l *List) enter(want *Want, order int) *Waiter {
 	return w
 }
 
-// Leave takes a waiter out of its local queue. The next one becomes the active waiter.
+// Leave removes a waiter from its local queue. If it was the active one, the next becomes that.
 func (l *List) Leave(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leave(w)
 }
 
+// leave removes a waiter from its local queue, as Leave does. Caller holds l.mu.
 func (l *List) leave(w *Waiter) {
 	q := l.queues[w.want.Queue]
 	i := slices.Index(q.waiters, w)
@@ -189,21 +184,21 @@ func (l *List) leave(w *Waiter) {
 	}
 }
 
-// Failed records why an attempt failed, for the waiters behind the active one.
+// Failed records why an attempt of the active waiter w failed, for the calls behind it (Last).
 func (l *List) Failed(w *Waiter, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queues[w.want.Queue].last = why
 }
 
-// Last gives the reason why the last attempt in a waiter's local queue failed; nil: there was none.
+// Last returns why the last attempt in a waiter's local queue failed; nil: none has.
 func (l *List) Last(w *Waiter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queues[w.want.Queue].last
 }
 
-// Close ends the subscriptions; none begins afterwards.
+// Close ends the subscriptions, and waits for their goroutines. No subscription begins afterwards.
 func (l *List) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -219,7 +214,7 @@ func (l *List) Close() {
 	l.running.Wait()
 }
 
-// listen makes sure that there are subscriptions as long as w waits.
+// listen makes sure that there is a subscription to each node until w leaves (leave). After Close it does nothing.
 func (l *List) listen(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,7 +242,7 @@ func (l *List) listen(w *Waiter) {
 	}
 }
 
-// stopIdle ends the subscriptions, unless a waiter needs them again.
+// stopIdle ends the subscriptions, unless a waiter needs them again. The idle timer calls it.
 func (l *List) stopIdle() {
 	l.mu.Lock()
 	if l.idle == nil {

@@ -1,41 +1,40 @@
 package wire
 
-// A Witness is a node whose word counts for which description a client goes by.
+// A Witness is a node that counts when a client decides which description of the set (members, settings) to believe.
 type Witness struct {
-	Name string // its address, as the client has it
-	Kept        // what it keeps
-	Met  bool   // it has said so; false: it has not been heard of, and its word counts for nothing
+	Name string // the address by which the client knows the node
+	Kept        // the description that the node keeps
+	Met  bool   // the node has said what it keeps; false: the client has not heard from it, and it counts for nothing
 }
 
-// Believed gives the description by which a client goes on that goes by the known one, nil if it knows none. It returns
-// nil if there is none. The witnesses are the members by the known description, and without one the nodes that the
-// program was given.
+// Believed returns the description by which a client is to go on; nil: it stays with known, the one by which it goes
+// now (nil: it has none). The witnesses are the members by known; without known, the nodes that the program was given.
 //
-// No node decides alone: it may have been restored from an old snapshot, be a copy of another server, or keep what a
-// client has written that may write to it. So a description is believed if a majority of the witnesses keeps it, or
-// a later one that has it in its past. The client then goes by that, its members are the witnesses, and it asks
-// again: step by step along the chain, from each description to a later one for which a majority of the members
-// of the former vouches.
+// No node decides alone: a node may have been restored from an old snapshot, may be a copy of another server, or may
+// keep what any client with write access has written. So a description is believed if a majority of the witnesses keeps
+// it, or keeps a later one that names it among those before (Past). The client then goes by that one, its members
+// become the witnesses, and the client calls Believed again: step by step, from each description to a later one for
+// which a majority of the members of the former vouches.
 //
-// That is safe, since a description is chosen by a majority of the members before (choose.lua), and is followed by
-// another one only when a majority of these keeps it (change.go). So what a minority shows is nothing that the
-// client would have to know: no later description than the next one has been chosen, and by that none counts that
-// needs a vote of the client's majority (chain.pml in docs/model).
+// That is safe. A majority of the members before chooses a description (choose.lua), and the next one follows only when
+// a majority of them keeps it (change.go). So the client need not follow a description that only a minority shows: no
+// later one than the next has been chosen, and by the next no lock counts that needs a vote of the majority which the
+// client has heard (chain.pml in docs/model).
 //
-// It does not end the way of a client that has slept through many changes: when a description comes after the next
-// one, a majority of the members before the next one keeps that, or a later one; a node that is removed keeps the
+// A client that has slept through many changes still arrives. When the description after the next one is chosen, a
+// majority of the members before the next one keeps the next or a later one, and a node that is removed keeps the
 // description that removes it, and answers as long as it runs. Members need not keep the same one: of three that keep
-// the epochs 3, 5 and 7, the second one and the third vouch for 5. That takes the past: without it a node that keeps
-// 7 would vouch for whatever a wrong node calls 5.
+// epochs 3, 5 and 7, the second and the third vouch for 5. That takes the Past: without it, a node that keeps 7 would
+// vouch for whatever a faulty node calls 5.
 //
-// Half of the witnesses suffice if all others have been heard of, and keep none: they have lost their data, and no
-// other half can show anything else. Nobody tells them again what they have kept if they are members no more. But of the
-// nodes that a program was given, one that keeps none may never have been a member: it counts only as one by the
-// description that the other half keeps.
+// Half of the witnesses suffice if all others have been heard, and keep none: these have lost their data, no other half
+// can show anything else, and no client tells them again what they kept if they are not members any more. But of the
+// nodes that a program was given, one that keeps none may never have been a member: it counts only if the description
+// that the other half keeps names it.
 //
-// A first description of just the given nodes is believed of one of them, if with those that keep none they are a
-// majority: the set is the one that would be made now. So a set that was never changed heals by itself when most
-// members lose their data.
+// A first description (epoch 1) of exactly the given nodes is believed if one of them keeps it, and those that keep it
+// or keep none are a majority: it is the set that would be made now. So a set that was never changed heals by itself
+// when most members lose their data.
 func Believed(witnesses []Witness, known *Description) (best *Description) {
 	later := func(d *Description) bool {
 		switch {
@@ -57,6 +56,8 @@ func Believed(witnesses []Witness, known *Description) (best *Description) {
 	return best
 }
 
+// believed reports whether enough witnesses keep d, or vouch for it, by the rules at Believed, which says what known
+// is.
 func believed(witnesses []Witness, d, known *Description) bool {
 	keep, none, given := 0, 0, 0
 	for _, w := range witnesses {

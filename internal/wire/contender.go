@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// A Contender is a call that tries for a lock, and waits only until a split vote is settled. Its name stands in all
-// that the other contenders see of it, and says its ticket, so that each sees which of two came first:
+// A Contender is a call that tries for a lock once, and waits only until a split vote (no client got a quorum) is
+// settled. Its name stands in all that other contenders see of it, and contains its ticket, the time at which it came:
+// so each sees which of two came first.
 //
-//	TICKET-NONCE.0      in the queues; a waiter has a number from 1 up in the place of the 0
-//	TICKET-NONCE/TRY    the secret of the token of an attempt
+//	TICKET-NONCE.0      in the queues; an ordinary waiter has a number from 1 up in the place of the 0
+//	TICKET-NONCE/TRY    the secret of the token of attempt number TRY
 //
-// The ticket is in base 36.
+// The ticket is in base 36, in microseconds.
 type Contender struct {
 	Ticket int64
 	Nonce  string
@@ -20,18 +21,19 @@ type Contender struct {
 
 func (c *Contender) name() string { return strconv.FormatInt(c.Ticket, 36) + "-" + c.Nonce }
 
-// Waiter is the name in the queues.
+// Waiter returns the contender's name in the queues of the nodes: TICKET-NONCE.0.
 func (c *Contender) Waiter() string { return c.name() + ".0" }
 
-// Secret is that of the token of an attempt.
+// Secret returns the secret (the part before the identity) of the token of attempt number try, from 1.
 func (c *Contender) Secret(try int64) string { return c.name() + "/" + strconv.FormatInt(try, 10) }
 
-// Before reports whether c came before another one.
+// Before reports whether c came before other: its ticket is lower, or the same and its nonce sorts first.
 func (c *Contender) Before(other *Contender) bool {
 	return cmp.Or(cmp.Compare(c.Ticket, other.Ticket), strings.Compare(c.Nonce, other.Nonce)) < 0
 }
 
-// ParseContender reads the name of a contender in a queue, or in a token; ok is false if it is none.
+// ParseContender reads the ticket and the nonce of a contender from its name in a queue, or from the token of one of
+// its attempts; ok is false if holder is neither.
 func ParseContender(holder string) (c Contender, ok bool) {
 	name, queued := strings.CutSuffix(holder, ".0")
 	if !queued {

@@ -14,25 +14,25 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-// A Description is what the nodes of a set have agreed on. Each of them has it, under a key without a TTL.
-// That of an epoch is chosen once (choose.lua) and never changes.
+// A Description is what the nodes of a set have agreed on: members, quorum, longest TTL. Each node keeps it under a key
+// without a TTL. The members choose one description for each epoch (choose.lua), and it never changes.
 type Description struct {
-	Epoch     int64    `json:"epoch"` // counts the descriptions of the set, from 1
-	Set       string   `json:"set"`   // names the set: a nonce, made when the set is
+	Epoch     int64    `json:"epoch"` // the number of this description, from 1
+	Set       string   `json:"set"`   // names the set: a nonce, made with the set
 	Members   []string `json:"members"`
 	Former    []string `json:"former,omitempty"`       // the members before, if they were others
-	Past      []string `json:"past,omitempty"`         // the descriptions before, the last one last: the Sum of each
-	Quorum    int      `json:"quorum,omitempty"`       // of the members; 0: a majority
-	Separator string   `json:"separator,omitempty"`    // of paths; "": names are no paths
+	Past      []string `json:"past,omitempty"`         // the Sum of each description before, the last one last
+	Quorum    int      `json:"quorum,omitempty"`       // how many members must grant a lock; 0: a majority
+	Separator string   `json:"separator,omitempty"`    // of the folders in a name; "": names are no paths
 	MaxTTL    int64    `json:"max_ttl_ms"`             // the longest TTL of a lock
-	Other     int64    `json:"other_ttl_ms,omitempty"` // while MaxTTL changes, the longer one of before or of the next description; 0: it does not change
-	Since     int64    `json:"since_ms"`               // when it was proposed, by the clock of who did, in milliseconds
+	Other     int64    `json:"other_ttl_ms,omitempty"` // while MaxTTL changes, the longer one of the two; 0: it does not change
+	Since     int64    `json:"since_ms"`               // when it was proposed, by the proposer's clock
 
-	text string // as it was read: what nodes are told is that, byte for byte; "": it was made here
+	text string // as it was read, since nodes are told it byte for byte; "": it was made here
 }
 
-// Bounds of a description. A node may be made to keep anything by a client that can write to it, and what
-// is outside of these is no description (Check). So a client makes a bounded number of lanes, whatever a node says.
+// Bounds of a description (Check). A client with write access can make a node keep anything; with these bounds no text
+// makes a client open an unbounded number of connections.
 const (
 	MaxMembers = 31
 	MaxAddress = 300                    // bytes of a member's address
@@ -44,18 +44,19 @@ const (
 	maxEpoch             = 1 << 53 // the scripts count in doubles
 )
 
-// AnyAddress is what go-redis has for the address of a failover client, which asks its sentinels for one. The names of
-// such members begin with it, and are no addresses.
+// AnyAddress is what go-redis reports as the address of a failover client, which asks its sentinels for one. The names
+// of such members begin with it, and are no addresses.
 const AnyAddress = "FailoverClient"
 
-// SetName makes the name of a new set of a token: one that no other set has, also if it is made of the same nodes. So what
-// is left of an earlier set, in a snapshot or a copy, never passes for a later description of this one.
+// SetName makes the name of a new set: the last 16 characters of a random token. No other set has it, not even one of
+// the same nodes: what is left of an earlier set, in a snapshot or a copy, never passes for a description of this one.
 func SetName(token string) string {
 	token = strings.ReplaceAll(token, "-", "")
 	return token[max(0, len(token)-16):]
 }
 
-// Text is the description as nodes keep it. The scripts read its beginning.
+// Text returns the description in JSON, as nodes keep it: the text that it was read from, or one made from the fields.
+// The scripts read epoch and set at its beginning.
 func (d *Description) Text() string {
 	if d.text != "" {
 		return d.text
@@ -67,8 +68,8 @@ func (d *Description) Text() string {
 	return string(text)
 }
 
-// Fields reports whether the text has fields that this version does not know. Such a description is used, and told
-// to nodes as it is. But a change made by this version would lose them.
+// Fields returns the fields of the text that this version does not know; nil: none. Such a description is used, and
+// passed on to nodes unchanged, but a change made by this version would lose those fields.
 func (d *Description) Fields() (unknown []string) {
 	var all, known map[string]json.RawMessage
 	bare := d.Copy()
@@ -84,7 +85,8 @@ func (d *Description) Fields() (unknown []string) {
 	return unknown
 }
 
-// Next is a copy to make the description of the next epoch of.
+// Next returns a copy from which the caller makes the next description: it has the next epoch, the members of d as
+// Former, and d's Sum at the end of Past.
 func (d *Description) Next() *Description {
 	next := d.Copy()
 	next.Epoch, next.Former = d.Epoch+1, d.Members
@@ -95,21 +97,21 @@ func (d *Description) Next() *Description {
 	return next
 }
 
-// Copy is a copy to be changed: its text is made of what it has.
+// Copy returns a copy whose fields and Members the caller may change: its Text is made from its fields.
 func (d *Description) Copy() *Description {
 	c := *d
 	c.text, c.Members = "", slices.Clone(d.Members)
 	return &c
 }
 
-// Sum tells descriptions apart: a node that keeps a later one vouches for those whose Sum it has in its Past.
+// Sum identifies a description by a hash of its Text. A node that keeps a later one vouches for those in its Past.
 func (d *Description) Sum() string {
 	sum := sha256.Sum256([]byte(d.Text()))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Check reports why this cannot be the description of a set; nil: it can. It is checked when it is read from a
-// node, and before one is proposed.
+// Check reports why d cannot be the description of a set; nil: it can. It runs on each description that a client reads
+// from a node, and before a client proposes one.
 func (d *Description) Check() error {
 	n := len(d.Members)
 	switch {
@@ -147,12 +149,13 @@ func (d *Description) Check() error {
 	return nil
 }
 
-// anAddress reports whether a text can be the address of a member. Which addresses there are is the dialer's.
+// anAddress reports whether a text can be the address of a member: it is not too long, and all of it can be printed.
+// Only the dialer knows whether a server is there.
 func anAddress(text string) bool {
 	return text != "" && len(text) <= MaxAddress && printable.Text(text) == text && !strings.ContainsAny(text, `"\`)
 }
 
-// clipped quotes a text, or its beginning.
+// clipped quotes a text for an error, cut to 100 bytes.
 func clipped(text string) string {
 	if len(text) > 100 {
 		return strconv.Quote(text[:100]) + "..."
@@ -160,12 +163,12 @@ func clipped(text string) string {
 	return strconv.Quote(text)
 }
 
-// Alike reports whether two descriptions are of the same members.
+// Alike reports whether two descriptions have the same members, in any order.
 func (d *Description) Alike(o *Description) bool {
 	return slices.Equal(slices.Sorted(slices.Values(d.Members)), slices.Sorted(slices.Values(o.Members)))
 }
 
-// Near reports whether another description can come next: of members of which one at most has come or gone.
+// Near reports whether the members of next differ from those of d by at most one, which was added or removed.
 func (d *Description) Near(next *Description) bool {
 	differ := 0
 	for _, m := range next.Members {
@@ -181,34 +184,37 @@ func (d *Description) Near(next *Description) bool {
 	return differ <= 1
 }
 
-// Longest is for how long a lock may live that a node has forgotten: quarantines go by it (Set.bound in package lane).
+// Longest returns the larger of MaxTTL and Other: for so long a lock that a node has forgotten may still live.
+// Quarantines, in which a node that lost data has no vote, are at least that long.
 func (d *Description) Longest() time.Duration { return Milliseconds(max(d.MaxTTL, d.Other)) }
 
-// Toward gives MaxTTL and Other of the description that comes after this one on the way to a MaxTTL. Each description
-// bounds two things: a client that counts by it counts no lock with a TTL over MaxTTL, and gives no vote to a node
-// that lost its data less than Longest ago. Let L be what a node must outlast that forgot a lock: the MaxTTL of the
-// description by which that was counted. A client counts by another description than the holder does, when that changes:
+// Toward returns MaxTTL and Other for the description that follows this one on the way to the MaxTTL most, all in
+// milliseconds. Each description bounds two things: a client that counts by it counts no lock with a TTL over MaxTTL,
+// and gives no vote to a node that lost its data less than Longest ago. Let a node forget a lock, and let L be the
+// MaxTTL of the description by which that lock was counted: the node must stay without a vote for L. Another client may
+// count by another description than the lock's holder:
 //
-//   - By the one before. A node that granted by the later one keeps that, so it is no vote, unless it was emptied
-//     since, and told the earlier one by a client that knows no other. So Longest of the earlier one must be L at least.
-//   - By the next one, and by all that follow while the lock lives: likewise.
+//   - By the one before. A node that granted by the later one keeps the later one, so it is no vote by the earlier one,
+//     unless it was emptied since, and a client that knows only the earlier one told it that. So Longest of the earlier
+//     one must be at least L.
+//   - By the next one, and by all that follow while the lock lives: Longest of each must be at least L, too.
 //
-// So a MaxTTL is made longer in two steps: (10s), (10s, other 60s), (60s); and shorter: (60s), (10s, other 60s), (10s).
-// In between locks live as long as both allow, and quarantines as long as both demand. New locks are bounded by the
-// shorter one at once. For the last step of each (settle):
+// So MaxTTL grows in two steps: (10s), (10s, other 60s), (60s); and shrinks in two: (60s), (10s, other 60s), (10s). In
+// between, locks live as long as both allow, and quarantines last as long as both demand. The shorter one bounds new
+// locks at once. The last step waits (settle in change.go):
 //
-//   - Longer: when all members keep the second description. A member that still keeps the first one, another one
-//     that was emptied and is told the first one, and a third one that is away would be enough for a client that
-//     knows no other to count by the first one, and its quarantine is the shorter one. With all of them beyond it,
-//     each vote by the first one is that of a node that was emptied since: it takes a quorum of these, and nobody
-//     else that answers. (BY_ALL in bound.pml, docs/model)
-//   - Shorter: when the locks are over that were counted before the second one. No more are counted by then, since a
-//     majority keeps that; so it is after the longer TTL and its drift, or if enough nodes to meet each quorum keep
-//     the second one, vote, and hold no lock that lives for longer than the shorter one: a lock that is
-//     valid is on one of them, and what they get since is no vote by the first one. (WAIT)
+//   - To a longer MaxTTL, until all members keep the second description. Suppose that one member still keeps the first
+//     one, another was emptied and is told the first one, and a third is away: that would be enough for a client that
+//     knows only the first one to count by it, with the shorter quarantine. When all members are beyond it, each vote
+//     by the first one comes from a node that was emptied since: it takes a quorum of these, while no other node
+//     answers. (BY_ALL in bound.pml, docs/model)
+//   - To a shorter one, until the locks are over that were counted before the second description. No client counts
+//     another one by then, since a majority keeps the second. So the step may come after the longer TTL and its drift;
+//     or if enough nodes to meet each quorum keep the second one, vote, and hold no lock that lives longer than the
+//     shorter one: a valid lock is on one of them, and what they grant since is no vote by the first one. (WAIT there)
 //
-// All other steps need nothing but the majority that each change needs: Longest never gets shorter with them, nor MaxTTL
-// longer. That also goes for changes of their mind, from any pair of bounds to any MaxTTL.
+// All other steps need nothing but the majority that each change needs: with them Longest never shrinks, and MaxTTL
+// never grows. That holds from any pair of bounds to any MaxTTL, so also when operators change their mind half-way.
 func (d *Description) Toward(most int64) (maxTTL, other int64) {
 	switch longest := max(d.MaxTTL, d.Other); {
 	case most > longest:
@@ -219,7 +225,7 @@ func (d *Description) Toward(most int64) (maxTTL, other int64) {
 	return most, 0
 }
 
-// Needs is how many members must grant a lock.
+// Needs returns how many members must grant a lock: Quorum, or a majority.
 func (d *Description) Needs() int {
 	if d.Quorum > 0 {
 		return d.Quorum
@@ -227,18 +233,17 @@ func (d *Description) Needs() int {
 	return len(d.Members)/2 + 1
 }
 
-// Has reports whether a node is a member.
 func (d *Description) Has(member string) bool { return slices.Contains(d.Members, member) }
 
-// A Kept is what a node keeps: a description, and which node of it this is.
+// A Kept is what a node keeps of its set: the description, and which of its members this node is.
 type Kept struct {
-	Self         string // its address, as the client knows it that has told the node
+	Self         string // the node's address, as the client that told it the description knows it
 	*Description        // nil: the node keeps none
-	Damage       error  // why what it keeps is no description; nil: it keeps one, or nothing
+	Damage       error  // why the text that the node keeps is no description; nil: it keeps one, or nothing
 }
 
-// ParseKept parses what a node keeps: its own address, a newline, and a description of the set; empty: it keeps nothing. A text
-// that cannot be read is reported in Kept.Damage, and the node has no vote then.
+// ParseKept parses what a node keeps: its own address, a newline, and a description; "": it keeps nothing. If the text
+// cannot be read, the error is in Kept.Damage, and the node has no vote.
 func ParseKept(text string) Kept {
 	if text == "" {
 		return Kept{}
@@ -254,7 +259,7 @@ func ParseKept(text string) Kept {
 	return Kept{Self: self, Description: d}
 }
 
-// ReadDescription reads a description, and reports why a text is none.
+// ReadDescription parses a description and checks it (Check). The error says why the text is none.
 func ReadDescription(text string) (*Description, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("it is longer than %d bytes", MaxText)
@@ -266,7 +271,7 @@ func ReadDescription(text string) (*Description, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
 	}
-	// The scripts read the beginning, and must read the same there.
+	// The scripts match epoch and set at the beginning by a pattern, and must find the same values.
 	if !strings.HasPrefix(text, fmt.Sprintf(`{"epoch":%d,"set":"%s",`, d.Epoch, d.Set)) {
 		return nil, errors.New("it does not begin with its epoch and its set")
 	}
@@ -274,41 +279,41 @@ func ReadDescription(text string) (*Description, error) {
 	return d, nil
 }
 
-// ParseDescription reads a description; nil: it is none.
+// ParseDescription is ReadDescription without the reason: nil if the text is no description.
 func ParseDescription(text string) *Description {
 	d, _ := ReadDescription(text)
 	return d
 }
 
-// Same reports whether a node that was told this keeps this description. There are no two
-// of an epoch; should there be, the nodes that keep the one do not vote for a client that knows the other.
+// Same reports whether the node keeps exactly this description; d nil: whether it keeps none. Two descriptions of one
+// epoch should not exist; if they do, a node that keeps the one has no vote for a client that knows the other.
 func (t Kept) Same(d *Description) bool {
 	return t.Description == d || t.Description != nil && d != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.Text() == d.Text()
 }
 
-// Follows reports whether the node keeps this description, or a later one that has it in its past.
+// Follows reports whether the node keeps d, or a later description of the same set with d's Sum in its Past. For this
+// method and the next three, d is not nil; they return false if the node keeps no description.
 func (t Kept) Follows(d *Description) bool {
 	return t.Same(d) || t.Description != nil && t.Set == d.Set && t.Epoch > d.Epoch && slices.Contains(t.Past, d.Sum())
 }
 
-// Other reports whether the node keeps a description that neither follows this one nor comes before it: of
-// another set, or another one of its epoch.
+// Other reports whether the node keeps a description of another set, or another one of the same set and epoch.
 func (t Kept) Other(d *Description) bool {
 	return t.Description != nil && (t.Set != d.Set || t.Epoch == d.Epoch && !t.Same(d))
 }
 
-// Rivals reports whether the node keeps the first description of another set of the same members, and this one is a first
-// description, too, that allows TTLs as long as that one does.
+// Rivals reports whether the node keeps a description that its clients may go by instead of d: the first one (epoch 1)
+// of another set with the same members, which allows no TTL longer than d allows, and d is a first one, too.
 func (t Kept) Rivals(d *Description) bool {
 	return t.Description != nil && t.Epoch == 1 && d.Epoch == 1 && t.Set != d.Set && t.Alike(d) && t.Longest() <= d.Longest()
 }
 
-// Precedes reports whether the node keeps an earlier description of the same set.
+// Precedes reports whether the node keeps an earlier description of the same set than d.
 func (t Kept) Precedes(d *Description) bool {
 	return t.Description != nil && t.Set == d.Set && t.Epoch < d.Epoch
 }
 
-// String is what the node keeps.
+// String returns what the node stores under its key, which ParseKept reads; "": it keeps no description.
 func (t Kept) String() string {
 	if t.Description == nil {
 		return ""
@@ -316,7 +321,7 @@ func (t Kept) String() string {
 	return t.Self + "\n" + t.Text()
 }
 
-// At is the epoch of the description that the node has; 0: it has none.
+// At returns the epoch of the description that the node keeps; 0: it keeps none.
 func (t Kept) At() int64 {
 	if t.Description == nil {
 		return 0
@@ -324,14 +329,14 @@ func (t Kept) At() int64 {
 	return t.Description.Epoch
 }
 
-// A Choice is a step of choosing a description (choose.lua).
+// A Choice is the request of choose.lua: one step in choosing the next description, by ballots as in Paxos.
 type Choice struct {
 	Epoch  int64
-	Ballot string
-	Value  string // to take; "": only promise
+	Ballot string // the rank of this choice: a node takes no description with a smaller ballot than it has promised
+	Value  string // the description to take; "": the node only promises to take none of a smaller ballot
 }
 
-// ParseChosen reads the reply of choose.lua.
+// ParseChosen reads the reply of choose.lua; ok is false if it has another form.
 func ParseChosen(value any) (c Chosen, ok bool) {
 	v, ok := value.([]any)
 	if !ok || len(v) != 6 {
@@ -347,12 +352,12 @@ func ParseChosen(value any) (c Chosen, ok bool) {
 	return c, ok
 }
 
-// A Chosen is what a node says to that.
+// A Chosen is the reply of choose.lua.
 type Chosen struct {
-	Kept     string // what it keeps
-	Promised string // the largest ballot that it has heard of
-	Taken    string // the ballot of the description that it has taken; "": none
+	Kept     string // the description that the node keeps, with its address: see ParseKept
+	Promised string // the largest ballot that the node has heard of
+	Taken    string // the ballot of the description that the node has taken; "": none
 	Value    string // that description
-	Marker   string // its marker
-	Lost     bool   // it may have taken one that it has forgotten
+	Marker   string // the node's marker
+	Lost     bool   // the node may have taken a description and forgotten it
 }

@@ -7,42 +7,41 @@ import (
 	"time"
 )
 
-// An Identity is what a token says of the attempt that made it.
+// An Identity is what a token says about the attempt that made it.
 type Identity struct {
 	Owner string    // the label of its process
-	Since time.Time // when it was made, by its process's clock, in milliseconds
+	Since time.Time // when the attempt began, by the clock of its process, in milliseconds
 	Trace string    // the id of the trace that the attempt belongs to; "": none
-	Names []string  // of an attempt for several names: those that fit into MaxNames
-	More  int       // how many do not
+	Names []string  // of a lock on several names: those that fit into MaxNames bytes
+	More  int       // how many names do not fit
 }
 
-// A token is SECRET.@SINCE@TRACE@OWNER: what nobody can guess, and then the identity. SINCE is in
-// milliseconds since 1970, in base 36. That of a lock on several names goes on with +NAME for each of
-// them, and with ++NUMBER for those that are left out. A waiter's entry in a queue has the part from the signature
-// on. Nothing depends on an identity but whether a call that tries once asks on (contend), and a client that can
-// write to a node can write any.
+// A token is SECRET.@SINCE@TRACE@OWNER: a secret that nobody can guess, and then the identity. SINCE is in milliseconds
+// since 1970, in base 36. In the token of a lock on several names, +NAME follows SINCE for each of them, and ++NUMBER
+// counts those that are left out. A waiter's entry in a queue has the part from the signature on. A client that can
+// write to a node can write any identity. Only one decision depends on it: whether a call that tries once asks again.
 const signature = ".@"
 
-// MaxTrace is how many bytes of a trace's id, as it is escaped, stand in a token.
+// MaxTrace is how many bytes of a trace's id, escaped, a token has at most.
 const MaxTrace = 64
 
-// MaxNames is how many bytes the names of a lock, as they are escaped, take in a token.
+// MaxNames is how many bytes the names of a lock, escaped, take in a token at most.
 const MaxNames = 128
 
-// Signed reports whether a text has the signature of a token of this library in it, as the value of a lock's key has,
-// and each member of its sets and queues. The form of what is before the signature says nothing: other
-// libraries use UUIDs, too. The scripts look for the same ($signature).
+// Signed reports whether a text contains the signature of this library's tokens, as the value of a lock's key does, and
+// each member of its sets and queues. The form of what stands before the signature says nothing: other libraries use
+// UUIDs, too. The scripts look for the same ($signature).
 func Signed(text string) bool {
 	_, rest, ok := strings.Cut(text, signature)
 	n := strings.IndexFunc(rest, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') })
 	return ok && n > 0 && (rest[n] == '@' || rest[n] == '+')
 }
 
-// MostOfToken is how many bytes of a key's value are read: more than any token of this library has. What is
-// longer is no token.
+// MostOfToken is how many bytes of a key's value a client reads. No token of this library is that long.
 const MostOfToken = 2048
 
-// Sign appends an identity to the secret of a token. The names are a List, and the owner is a Label.
+// Sign makes a token: it appends an identity to the secret. now is when the attempt began, names is what List returns,
+// trace is the id of the attempt's trace ("": none), and owner is what Label returns.
 func Sign(secret string, now time.Time, names, trace, owner string) string {
 	b := make([]byte, 0, 160)
 	b = append(append(b, secret...), signature...)
@@ -54,17 +53,16 @@ func Sign(secret string, now time.Time, names, trace, owner string) string {
 	return string(b)
 }
 
-// Secret is the part of a token that is before the identity.
+// Secret returns the part of a token before the identity; all of a token that has no signature.
 func Secret(token string) string {
 	secret, _, _ := strings.Cut(token, signature)
 	return secret
 }
 
-// Signature is the part of a token behind the secret; "": it has no signature.
+// Signature returns the part of a token behind the secret; "" if the token has no signature.
 func Signature(token string) string { return token[len(Secret(token)):] }
 
-// Identify reads the identity in a token; ok is false if there is none, as in those of other
-// libraries and of earlier versions.
+// Identify reads the identity in a token; ok is false if there is none, as in tokens of other libraries.
 func Identify(token string) (who Identity, ok bool) {
 	_, signed, _ := strings.Cut(token, signature)
 	part := strings.SplitN(signed, "@", 3)
@@ -85,7 +83,8 @@ func Identify(token string) (who Identity, ok bool) {
 	return who, err == nil
 }
 
-// List is the names of a lock as they stand in its token, if there are several.
+// List returns the names of a lock, escaped and in at most MaxNames bytes, as Sign puts them into its token; "" for a
+// lock on one name, whose key says the name.
 func List(names []string) string {
 	if len(names) < 2 {
 		return ""
@@ -102,12 +101,12 @@ func List(names []string) string {
 	return b.String()
 }
 
-// Label is an owner as it stands in tokens.
+// Label returns an owner, escaped, as Sign takes it.
 func Label(owner string) string { return escape(owner, "", 3*len(owner)) }
 
-// escape replaces each byte that does not stand for itself in a token by % and two hexadecimal
-// digits. A token has no space, which would end it in a queue, and nothing that a shell takes for
-// more than a letter, since people copy it to a command line.
+// escape replaces each byte that is not plain, and each byte in not, by % and two hexadecimal digits, and cuts the
+// result at limit bytes. An escaped token has no space, which would end it in a queue, and no character that a shell
+// treats specially, since people copy tokens to a command line.
 func escape(s, not string, limit int) string {
 	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/@+-"
 	const digits = "0123456789ABCDEF"
@@ -128,7 +127,7 @@ func escape(s, not string, limit int) string {
 	return b.String()
 }
 
-// unescape is the text that was escaped. What nobody escaped so stands for itself.
+// unescape undoes escape. A text that escape cannot have made is returned unchanged.
 func unescape(s string) string {
 	if text, err := url.PathUnescape(s); err == nil {
 		return text

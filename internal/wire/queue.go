@@ -13,32 +13,31 @@ import (
 // A QueueEntry is one waiter in the queue of a key, as a node stores it.
 type QueueEntry struct {
 	Waiter   string
-	Ticket   int64 // when the waiter came, in microseconds
-	Deadline int64 // until when the entry counts, in milliseconds of the node's time
+	Ticket   int64 // when the waiter came, in microseconds: its rank
+	Deadline int64 // until when the entry counts, in milliseconds of the node's clock
 	Mode     Mode
 	Identity string // the Signature of the token of its last attempt
 }
 
-// By is the identity of the waiter; zero: the entry has none.
+// By returns the identity of the waiter (its process, since when it waits); zero if the entry has none.
 func (e *QueueEntry) By() Identity {
 	who, _ := Identify(e.Identity)
 	return who
 }
 
-// MaxLease is the longest time, in milliseconds, for which an entry can count. An entry that
-// would count for longer is from before the node's clock was set back.
+// MaxLease is the longest time, in milliseconds, for which an entry can count. An entry that would count for longer
+// dates from before the node's clock was set back.
 const MaxLease = 3000
 
-// QueueWindow is the number of living waiters that a node looks at. A waiter with as many before
-// it is refused, in whatever modes they wait. Otherwise n waiting readers would cost a node n²
-// looks.
+// QueueWindow is how many living waiters a node looks at. A waiter with as many before it is refused, whatever modes
+// they wait for: otherwise n waiting readers would cost a node n² looks.
 const QueueWindow = 100
 
 func (e *QueueEntry) String() string {
 	return fmt.Sprintf("%s %d %c %s", e.Waiter, e.Deadline, e.Mode, e.Identity)
 }
 
-// ParseQueueEntry reads a member of the sorted set and its score.
+// ParseQueueEntry reads a member of the queue's sorted set (String), and its score, the ticket; !ok: it is no waiter.
 func ParseQueueEntry(member, score string) (e QueueEntry, ok bool) {
 	part := strings.SplitN(member, " ", 4)
 	ticket, err := strconv.ParseFloat(score, 64)
@@ -49,31 +48,30 @@ func ParseQueueEntry(member, score string) (e QueueEntry, ok bool) {
 	return QueueEntry{part[0], int64(ticket), deadline, part[2][0], part[3]}, err == nil
 }
 
-// rest is for how many more milliseconds the entry counts at a time in microseconds; 0: it no
-// longer counts.
+// rest returns for how many milliseconds the entry counts from now on, by the node's time in microseconds; 0: it ended.
 func (e *QueueEntry) rest(now int64) int64 {
-	rest := e.Deadline - now/1000 // rounded up, since the division cuts off part of a millisecond
+	rest := e.Deadline - now/1000 // rounded up: the division cuts off part of a millisecond
 	if rest < 0 || rest > MaxLease {
 		return 0
 	}
 	return rest
 }
 
-// Lives reports whether the entry counts.
+// Lives reports whether the entry counts at now, the node's time in microseconds.
 func (e *QueueEntry) Lives(now int64) bool { return e.rest(now) > 0 }
 
-// before is the order of a queue: the lower ticket first, and of equal tickets the waiter whose
-// name comes first.
+// before reports whether a waiter with this ticket and name goes before the entry than: the lower ticket goes first; of
+// equal tickets, the name that sorts first.
 func before(ticket int64, waiter string, than *QueueEntry) bool {
 	return cmp.Or(cmp.Compare(ticket, than.Ticket), cmp.Compare(waiter, than.Waiter)) < 0
 }
 
-// A Queue is the queue of one key as one node sees it, with the lowest ticket first. It does what
-// internal/script/queue.lua does, for the models of nodes and for readers of a queue.
+// A Queue is the queue of one key as one node sees it, the lowest ticket first. It does what internal/script/queue.lua
+// does, for nodes in memory and for readers of a queue. In all methods, now is the node's time in microseconds.
 type Queue []QueueEntry
 
-// Alive iterates over the living waiters in their order, with the rest of each lease in
-// milliseconds, and drops the dead ones that it comes across.
+// Alive iterates over copies of the entries of waiters that live at now, in their order, with the rest of each lease in
+// milliseconds. It removes the entries of dead ones from the queue as it comes across them.
 func (q *Queue) Alive(now int64) iter.Seq2[*QueueEntry, int64] {
 	return func(yield func(*QueueEntry, int64) bool) {
 		for i := 0; i < len(*q); {
@@ -88,10 +86,10 @@ func (q *Queue) Alive(now int64) iter.Seq2[*QueueEntry, int64] {
 	}
 }
 
-// Admits is the rule of the queue. It decides whether a waiter may have a key now that it could
-// hold in this mode. If not, it gives the waiter that goes first, and the rest of that one's lease
-// in milliseconds. Ticket 0: the client does not wait. Ticket -1: the client has the lock in any
-// case.
+// Admits is the rule of the queue: may this client take a key that nobody holds in a conflicting mode? If so, other is
+// nil. Otherwise other is the waiter that goes first, and rest is the rest of its lease in milliseconds. waiter is the
+// client's name in the queue, and ticket its rank: 0: it does not wait, so all waiters came earlier; -1: it has the
+// lock already, so nobody goes first. With QueueWindow waiters before it, the first of them goes first in any mode.
 func (q *Queue) Admits(now, ticket int64, waiter string, mode Mode) (other *QueueEntry, rest int64) {
 	if ticket < 0 {
 		return nil, 0
@@ -116,8 +114,9 @@ func (q *Queue) Admits(now, ticket int64, waiter string, mode Mode) (other *Queu
 	return nil, 0
 }
 
-// Next gives the waiters whose turn it may be when a key is no longer held, or waited for, in one
-// mode: each had to wait because of that mode, and can hold the key together with all before it.
+// Next returns copies of the entries of the waiters to call when a key is no longer held in this mode, or no longer
+// waited for in it: each had to wait because of that mode, and can hold the key together with all waiters before it.
+// Other holders may still be in their way, for which the caller looks.
 func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 	var earlier []Mode
 	count := 0
@@ -130,7 +129,7 @@ func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 			all = append(all, e)
 		}
 		if count++; e.Mode == ModeX || e.Mode == ModeSlots || count == QueueWindow {
-			break // no waiter can share the key with this one; or those that get it call the rest (Follows)
+			break // no waiter behind can share the key with this one; or, at the window, those that get the key call the rest (Follows)
 		}
 		if !slices.Contains(earlier, e.Mode) {
 			earlier = append(earlier, e.Mode)
@@ -139,8 +138,9 @@ func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 	return all
 }
 
-// Follows gives the waiter that comes into the window when one before it gets the key in this
-// mode; nil: there is none, or the two cannot share the key.
+// Follows returns the waiter that is number QueueWindow now, since one before it has got the key in this mode and left
+// the queue: the caller is to make it try again. nil: there is none, or the two cannot share the key. It points into
+// the queue.
 func (q *Queue) Follows(now int64, mode Mode) *QueueEntry {
 	if len(*q) < QueueWindow {
 		return nil
@@ -152,7 +152,7 @@ func (q *Queue) Follows(now int64, mode Mode) *QueueEntry {
 	return e
 }
 
-// Enter puts a waiter in the queue until its new deadline.
+// Enter puts a waiter into the queue. It removes the earlier entry of the same name and ticket, if there is one.
 func (q *Queue) Enter(e QueueEntry) {
 	q.Leave(e.Waiter, e.Ticket)
 	i, _ := slices.BinarySearchFunc(*q, e, func(a, b QueueEntry) int {
@@ -164,7 +164,7 @@ func (q *Queue) Enter(e QueueEntry) {
 	*q = slices.Insert(*q, i, e)
 }
 
-// Leave takes a waiter out, and reports whether it was there.
+// Leave removes the entry of the waiter with this name and ticket, and reports whether there was one.
 func (q *Queue) Leave(waiter string, ticket int64) bool {
 	i := slices.IndexFunc(*q, func(e QueueEntry) bool { return e.Waiter == waiter && e.Ticket == ticket })
 	if i >= 0 {
@@ -173,11 +173,11 @@ func (q *Queue) Leave(waiter string, ticket int64) bool {
 	return i >= 0
 }
 
-// DefaultOwner is the label of a process that was given no other: its host and process id.
+// DefaultOwner returns the label of a process that was given no other: its host and process id.
 func DefaultOwner() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// ProcessOf gives the name of the process that a waiter belongs to.
+// ProcessOf returns the name of the process that a waiter belongs to: waiters are named PROCESS.N.
 func ProcessOf(waiter string) string { return waiter[:strings.LastIndexByte(waiter, '.')] }

@@ -15,17 +15,17 @@ import (
 // A Reply is a node's answer to a step, or the reason why there is none.
 type Reply struct {
 	Status  Status
-	Holder  string        // Held, Stolen, inspect: the holder's token; Reserved: the waiter
-	TTL     time.Duration // Held, Stolen: the holder's; Reserved: the waiter's lease
-	Rest    time.Duration // Quarantined: until the end of the quarantine
-	Fence   int64         // acquire: the grant's fence; inspect: the last grant's
-	Time    int64         // the node's, in microseconds; 0: not known
+	Holder  string        // Held, Stolen, inspect: the holder's token; Reserved: the earlier waiter's name
+	TTL     time.Duration // Held, Stolen: how long the holder's token still lives; Reserved: the rest of the waiter's lease
+	Rest    time.Duration // Quarantined: until the node votes again
+	Fence   int64         // acquire: the fence of the grant; inspect: that of the last grant
+	Time    int64         // the node's clock, in microseconds; 0: not known
 	Mark    string        // the node's marker, if the reply has it
-	Slot    int64         // Held: another slot, which is free; NoSlot: all are held; 0: it is no slot that was asked for, or held whole
+	Slot    int64         // Held: another slot, which is free; NoSlot: all are held; 0: the lock has no slots, or the key is held as a whole
 	Queue   []QueueEntry  // inspect: the waiters
-	NoVote  bool          // release: the node has no vote now
-	Holders []Holder      // inspect: the holders in other modes than exclusive
-	Err     error
+	NoVote  bool          // release: the node may not vote now
+	Holders []Holder      // inspect: the holders in shared modes
+	Err     error         // what the server sent, why the connection failed, or why this is no vote; nil: none of these
 }
 
 // A Holder is a token that holds a key in a mode in which several may hold it at once.
@@ -35,13 +35,13 @@ type Holder struct {
 	TTL   time.Duration
 }
 
-// NoSlot says that no slot is free.
+// NoSlot in Reply.Slot means that no slot of the semaphore is free.
 const NoSlot = -1
 
-// AsProposed stands for the proposed fence in a grant that took it.
+// AsProposed in Reply.Fence means that the grant took the proposed fence, which the reply does not repeat.
 const AsProposed = -1
 
-// Parse reads the replies of the scripts in internal/script.
+// Parse makes a Reply of value, a script's reply to a step (int64, string or []any), or of err, the error of the call.
 func Parse(step Op, value any, err error) Reply {
 	if err != nil {
 		return Reply{Status: Classify(err), Err: err}
@@ -68,6 +68,7 @@ func Parse(step Op, value any, err error) Reply {
 	return Reply{Status: Failed, Err: fmt.Errorf("unexpected reply %v", value)}
 }
 
+// parseList makes a Reply of a list that a script replied; ok is false if no script replies such a list to this step.
 func parseList(step Op, v []any) (r Reply, ok bool) {
 	ok = true
 	number := func(i int) int64 {
@@ -117,7 +118,8 @@ func parseList(step Op, v []any) (r Reply, ok bool) {
 	return r, ok
 }
 
-// parseWaiting reads the members of a queue, and parseHolders those of a set of holders, each with its score.
+// parseWaiting adds to r.Queue the waiters in list, where each member of a queue's sorted set has its score behind it.
+// It skips members that are no waiters. is is false if list is no list.
 func (r *Reply) parseWaiting(list any) (is bool) {
 	members, is := list.([]any)
 	for i := 0; i+1 < len(members); i += 2 {
@@ -130,6 +132,8 @@ func (r *Reply) parseWaiting(list any) (is bool) {
 	return is
 }
 
+// parseHolders adds to r.Holders the tokens in list, where each member of a key's sorted set has its score behind it.
+// It skips those whose time is over at r.Time. is is false if list is no list.
 func (r *Reply) parseHolders(list any) (is bool) {
 	members, is := list.([]any)
 	for i := 0; i+1 < len(members); i += 2 {
@@ -143,42 +147,42 @@ func (r *Reply) parseHolders(list any) (is bool) {
 	return is
 }
 
-// Milliseconds is a time to live: -1 for none, and at most a century, since a key may live for
-// longer than a Duration can express.
+// Milliseconds makes a Duration of a TTL as Redis gives it, in milliseconds: -1 ms if n is negative (no TTL, or no
+// key), and at most a century, since a key may live for longer than a Duration can express.
 func Milliseconds(n int64) time.Duration {
 	return time.Duration(min(max(n, -1), 100*365*24*3600*1000)) * time.Millisecond
 }
 
 var (
-	// ErrForgot means that the node's marker is not the one that the client knows.
+	// ErrForgot means that the node has another marker (process, and since when it has its data) than the client knows.
 	ErrForgot = errors.New("it has lost its data, or is another server now")
 
-	// ErrMoved means that the node's marker is not of the description by which an extension counts.
+	// ErrMoved means that, after an extension, the marker names another description of the set than the client's.
 	ErrMoved = errors.New("it has lost its data, or its set has been changed")
 
+	// ErrLate means that the node executed the request after its deadline, and so refused it.
 	ErrLate  = errors.New("it got the request when its time was up")
 	ErrNoTTL = errors.New("the key has no TTL, so it is no lock; delete it if nobody needs it")
 )
 
-// An UnfitError is the reason why a server must not vote. It is a type of its own and wraps
-// nothing, since go-redis unwraps the errors of its OnConnect.
+// An UnfitError says why a server must not vote. It wraps nothing, since go-redis unwraps the errors of its OnConnect.
 type UnfitError string
 
 func (e UnfitError) Error() string { return "must not vote: " + string(e) }
 
-// A sent error is one that a server sent: go-redis marks its own by this method, as redis.Error says.
+// A sent error came from a server: go-redis marks its own by this method, as redis.Error says.
 type sent interface {
 	error
 	RedisError()
 }
 
-// IsReply reports whether err was sent by the server, so that the connection is intact.
+// IsReply reports whether the server sent err, so that the connection is intact.
 func IsReply(err error) bool {
 	var reply sent
 	return errors.As(err, &reply)
 }
 
-// Classify gives the status of an error.
+// Classify returns the Status of err (not nil), an error of the connection, or one that the server sent.
 func Classify(err error) Status {
 	var said sent
 	var timeout net.Error
@@ -194,8 +198,8 @@ func Classify(err error) Status {
 	return Unreachable
 }
 
-// Forbids reports whether an error is a server's refusal that stays: this user may not do it, or the
-// server cannot. That it is busy, full, or takes no writes is over some time.
+// Forbids reports whether err is a refusal by the server that will stay: this user may not do it, or the server cannot.
+// A server that is busy, full, or takes no writes may recover.
 func Forbids(err error) bool {
 	if !IsReply(err) {
 		return false
@@ -207,7 +211,7 @@ func Forbids(err error) bool {
 	return true
 }
 
-// refusal gives the status of an error that the server sent.
+// refusal returns the Status of an error that the server sent with this text.
 func refusal(text string) Status {
 	switch facts.Code(text) {
 	case "LOADING", "MASTERDOWN":
@@ -234,19 +238,15 @@ func refusal(text string) Status {
 	return Failed
 }
 
-// MeansAbsent reports whether this answer to an acquire or extend says that the token is not at
-// the node. A lost answer does not say so, nor does a server that refuses to extend, nor a counter
-// that is larger than the fence.
+// MeansAbsent reports whether this answer to an acquire or extend says that the token is not at the node. False: it may
+// be there. A lost answer does not say so, nor a refusal to extend, nor a counter larger than the fence.
 //
-// Nor does an error that a script has raised, since the script may have written before: a user
-// that may not run one of the commands learns it when the script comes to that command. Other
-// errors come before the first write, if at all. A server that loads its data, or runs another
-// script, runs none. A replica without its master refuses the first read. A server that takes no
-// writes refuses the first write, and so does a full one; once a script has written, a full server
-// lets it go on.
+// Nor does an error that a command within a script raised, since the script may have written before: for example, a
+// user that may not run that command. Other errors come before the first write, if at all. A server that loads its
+// data, or runs another script, runs none. A replica without its master refuses the first read. A server that takes no
+// writes refuses the first write, and so does a full one; once a script has written, a full server lets it go on.
 //
-// An acquire of plain commands that has set the key is granted or void, whatever the server says to the
-// other commands.
+// An acquire by plain commands that has set the key is granted or void, whatever the server says to the other commands.
 func (r *Reply) MeansAbsent(step Op) bool {
 	switch r.Status {
 	case Held, Reserved, Stolen, Expired, Late:
@@ -261,8 +261,7 @@ func (r *Reply) MeansAbsent(step Op) bool {
 	return false
 }
 
-// Raised reports whether the error is that of a command within a script. All servers say so, each
-// in words of its own (TestWhatScriptsRaise).
+// Raised reports whether a command within a script raised the error. All servers say so (TestWhatScriptsRaise).
 func (r *Reply) Raised() bool {
 	return r.Err != nil && strings.Contains(r.Err.Error(), "script")
 }

@@ -2,17 +2,17 @@ package wire
 
 import "fmt"
 
-// A Status says what one node did with a request.
+// A Status is the outcome of one request at one node: what the node answered, or why it did not answer.
 type Status uint8
 
 const (
 	Granted     Status = iota
 	Held               // another token holds the lock
-	Reserved           // free, but reserved for a waiter that came earlier
-	Expired            // this token no longer holds the lock
-	Stolen             // another token holds the lock that this one held
-	Refilled           // this token holds the lock again: the node says nothing about the time before
-	Foreign            // a key that is no lock is in the way: it has another type, or no TTL
+	Reserved           // free, but an earlier waiter in the queue goes first
+	Expired            // the node does not have this token any more
+	Stolen             // another token holds the lock that this token held
+	Refilled           // the client set its lock again on a node that had lost it: no vote, as the node may have granted it to others in between
+	Foreign            // the key is no lock: it has another type, or no TTL
 	Timeout            // no answer in time
 	Unreachable        // no connection, or it broke
 	Loading            // the server is reading its data from disk
@@ -20,12 +20,12 @@ const (
 	OutOfMemory        // the server is over its maxmemory
 	Denied             // credentials or ACL
 	Busy               // the server runs a long script, or has too many clients
-	Quarantined        // granted, but no vote: the node may have lost a lock that it granted to another client
+	Quarantined        // granted, but not a vote: the node may have lost a lock that it granted to another client
 	Late               // the node got the request after its deadline, and did nothing
-	Unfit              // the node must not vote: a replica, a cluster node, evicting keys, the same server twice, or one that is not supported
-	Failed             // any other error of the server
-	Void               // the node has carried out an acquire of plain commands, and it does not count: see plain.go
-	Unasked            // there is no answer yet
+	Unfit              // the node may not vote: a replica, a cluster node, evicting keys, the same server twice, or not supported
+	Failed             // any other error that the server sent
+	Void               // an acquire by plain commands was carried out, and does not count: see PlainAnswer
+	Unasked            // the node has not answered yet
 )
 
 var statusNames = [...]string{
@@ -41,7 +41,7 @@ func (o Status) String() string {
 	return fmt.Sprintf("Status(%d)", uint8(o))
 }
 
-// SettlesRelease reports whether this answer to a release proves that the token is not at the node.
+// SettlesRelease reports whether this answer to a release proves that the node does not have the token any more.
 func (s Status) SettlesRelease() bool {
 	return s == Granted || s == Expired || s == Stolen || s == Foreign
 }

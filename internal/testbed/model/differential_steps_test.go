@@ -279,7 +279,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 				s.latest = pick(rng, 0, 0, 0, 0, -10*time.Millisecond, -time.Hour, time.Hour)
 			}
 		case wire.Set:
-			s.call.Token = fmt.Sprintf("another's.%d.@a@@", rng.IntN(3))
+			s.call.Token = pick(rng, fmt.Sprintf("another's.%d.@a@@", rng.IntN(3)), "")
 		case wire.Raise:
 			s.fence = pick(rng, -us, 0, us, time.Second)
 		case wire.Acquire:

@@ -1,17 +1,22 @@
 package model
 
 import (
+	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Kill ends the node as SIGKILL does.
+// Kill ends the node's process as SIGKILL does, and breaks all connections. Its data stays for Restart.
 func (n *Node) Kill() {
 	n.set(func() { n.down, n.hung, n.epoch = true, false, n.epoch+1; n.dropSubscriptions() })
 }
 
-// Restart starts it again, with what it had or without.
+// Return undoes Kill: the process has run all the time, and could not be reached.
+func (n *Node) Return() { n.set(func() { n.down = false }) }
+
+// Restart starts the node again, with or without the data that it had.
 func (n *Node) Restart(keepData bool) {
 	n.set(func() {
 		n.down = false
@@ -23,13 +28,13 @@ func (n *Node) Restart(keepData bool) {
 	})
 }
 
-// Hang stops the node, as SIGSTOP does, and has it go on.
+// Hang stops the node, as SIGSTOP does; false: it goes on, with what has arrived meanwhile.
 func (n *Node) Hang(on bool) { n.set(func() { n.hung = on }) }
 
-// Cut holds back requests, replies or both, and lets them go.
+// Cut holds back requests, replies or both, from now on; false: it lets those go that were held back.
 func (n *Node) Cut(requests, replies bool) { n.set(func() { n.cut = [2]bool{requests, replies} }) }
 
-// Reset breaks all connections. What was held back on them is lost.
+// Reset breaks all connections, and loses the messages that were held back on them.
 func (n *Node) Reset() {
 	n.set(func() {
 		n.epoch++
@@ -41,49 +46,48 @@ func (n *Node) Reset() {
 	})
 }
 
-// Delay has each message take so much longer, half a round trip and up to jitter.
+// Delay makes each request and each reply take longer, by half of roundTrip and by up to jitter.
 func (n *Node) Delay(roundTrip, jitter time.Duration) {
 	n.set(func() { n.slow, n.jitter = roundTrip/2, jitter })
 }
 
-// Native gives it the commands that compare a token themselves, as a newer server has them
-// (wire.NativeAnswer). It is called before the node is used.
+// Native gives the node the commands of newer servers that compare a token (wire.NativeAnswer). Call it before Dial.
 func (n *Node) Native() { n.native = true }
 
-// Refuse has the node say this to everything; nil: no more.
-func (n *Node) Refuse(err error) { n.set(func() { n.refuses = err }) }
+// Refuse makes the node answer everything with this error, or what is about these keys; nil: no more.
+func (n *Node) Refuse(err error, keys ...string) {
+	n.set(func() { n.refuses, n.about = err, keys })
+}
 
-// ReadOnly has it refuse to write.
+// ReadOnly makes the node refuse to write.
 func (n *Node) ReadOnly(on bool) { n.set(func() { n.readOnly = on }) }
 
-// Full has it refuse to write what needs memory.
+// Full makes the node refuse writes that need memory.
 func (n *Node) Full(on bool) { n.set(func() { n.full = on }) }
 
-// Lose has the next times replies get lost with their connections, or be torn.
+// Lose loses so many of the next replies, with their connections; Tear loses the second half of each.
 func (n *Node) Lose(times int) { n.set(func() { n.lose = times }) }
 func (n *Node) Tear(times int) { n.set(func() { n.tear = times }) }
 
-// Repeat has the next times messages carried out twice; RepeatLate the second
-// time up to so much later, and at least half of that.
+// Repeat carries out so many of the next messages twice; RepeatLate, again later: after between after/2 and after.
 func (n *Node) Repeat(times int) { n.set(func() { n.repeat = times }) }
 func (n *Node) RepeatLate(times int, after time.Duration) {
 	n.set(func() { n.repeatLate, n.repeatAfter = times, after })
 }
 
-// Churn makes another client load scripts that were dropped again, in the middle of a pipeline.
+// Churn makes another client load the scripts in the middle of a message of several calls, if they were dropped.
 func (n *Node) Churn(on bool) { n.set(func() { n.lateScripts = on }) }
 
 // Flush drops all keys, FlushScripts all scripts.
 func (n *Node) Flush()        { n.set(n.forget) }
 func (n *Node) FlushScripts() { n.set(func() { clear(n.scripts) }) }
 
-// SetMarker has the node's marker say something else.
 func (n *Node) SetMarker(text string) { n.set(func() { n.marker = text }) }
 
-// FlushCounters drops the numbers, and nothing else.
+// FlushCounters drops the counters of fences, and nothing else.
 func (n *Node) FlushCounters() { n.set(func() { clear(n.counts) }) }
 
-// Evict drops some locks, but not their counters.
+// Evict drops the first locks, up to this number, but not their counters.
 func (n *Node) Evict(some int) {
 	n.set(func() {
 		for _, key := range n.list()[:min(some, len(n.list()))] {
@@ -92,8 +96,7 @@ func (n *Node) Evict(some int) {
 	})
 }
 
-// Put makes a key of another type with this name, unless there is one already;
-// Take takes it away.
+// Put makes a key of another type with this name, unless there is one already; Take removes it.
 func (n *Node) Put(key string) {
 	n.set(func() {
 		if _, there := n.lookup(key); !there {
@@ -109,17 +112,50 @@ func (n *Node) Take(key string) {
 	})
 }
 
-// Step sets the node's clock forward, or back.
+// SetNX sets a key, as another program does, if the node is up and has no such key. It returns whether it did.
+func (n *Node) SetNX(key, token string, ttl time.Duration) (done bool) {
+	n.set(func() {
+		if _, there := n.lookup(key); !there && !n.down {
+			n.keys[key], done = entry{token: token, expires: n.now() + ttl}, true
+		}
+	})
+	return done
+}
+
+// Delete deletes keys, as another program does; without any, all locks, queues and notes of broken tokens.
+func (n *Node) Delete(keys ...string) {
+	n.set(func() {
+		if len(keys) == 0 {
+			clear(n.keys)
+			clear(n.queues)
+		}
+		for _, key := range keys {
+			if of, is := strings.CutSuffix(key, script.QueueSuffix); is {
+				delete(n.queues, of)
+			}
+			delete(n.keys, key)
+		}
+	})
+}
+
+// Before makes the node call f with each message before it executes it, and with the process that sent it. The node
+// executes the message when the channel that f returns is closed; nil: at once. f is called with n.mu held, so it must
+// not use the node.
+func (n *Node) Before(f func(from *Host, calls []Call) <-chan struct{}) {
+	n.set(func() { n.before = f })
+}
+
+// Step sets the node's clock forward by d; negative: back.
 func (n *Node) Step(d time.Duration) { n.set(func() { n.offset += d }) }
 
-// Rate has its clock run faster than true time by this part of it.
+// Rate makes the node's clock run faster than true time by this part of it, such as 0.01.
 func (n *Node) Rate(r float64) { n.set(func() { n.rate = r }) }
 
-// Keep has the node keep a text in the place of the description of its set, as a client does that can write to it, or a
-// snapshot that is restored.
+// Keep replaces the description of the set that the node keeps, as a client with write access or a snapshot can. text
+// is what wire.ParseKept reads, here and below.
 func (n *Node) Keep(text string) { n.set(func() { n.kept = wire.ParseKept(text) }) }
 
-// Restore starts the node again from a snapshot that has nothing but the description of a set.
+// Restore starts the node from a snapshot that has nothing but the description of a set.
 func (n *Node) Restore(text string) {
 	n.set(func() {
 		n.down = false
@@ -130,15 +166,14 @@ func (n *Node) Restore(text string) {
 	})
 }
 
-// Forget is what redlock members forget does.
+// Forget drops the description of the set and the marker, as redlock members forget does.
 func (n *Node) Forget() { n.Remake("") }
 
-// Remake is what redlock members restore does: Forget and Keep in one step.
+// Remake replaces the description, drops the marker and breaks connections, as redlock members restore does.
 func (n *Node) Remake(text string) {
 	n.set(func() { n.marker, n.kept, n.choice, n.epoch = "", wire.ParseKept(text), choice{}, n.epoch+1 })
 }
 
-// Up reports whether the node runs.
 func (n *Node) Up() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,30 +12,30 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Link is one connection from a process to a node. Any number of messages may be under way over it: they arrive in the
+// A Link is one connection from a process (Host) to a node. Any number of messages may be under way: they arrive in the
 // order in which they were sent, and their replies are read in this order.
 type Link struct {
 	node     *Node
 	host     *Host
-	patience time.Duration
+	patience time.Duration // without a reply for so long, the link breaks
 	seed     sim.Seed
-	actor    int // the sender's; the receiver's is the next one
-	sent     int
-	arrives  time.Time // when the last message does
+	actor    int       // the sender, by its number in the process (host.go); the receiver is the next one
+	sent     int       // how many messages were sent
+	arrives  time.Time // when the last message arrives at the node
 	stream   *stream
-	epoch    int
+	epoch    int // of the node when this link connected
 	broken   atomic.Bool
 
 	mu    sync.Mutex // protects what follows
-	owed  []*message // which were sent, and their replies not read, in order
-	left  sync.Cond  // there is one more
-	forks int
+	owed  []*message // sent, and their replies not read, in order
+	left  sync.Cond  // signals one more in owed
+	forks int        // how many links fork has made
 
 	interrupted chan struct{}
 	once        sync.Once
 }
 
-// Dial gives a connection that is not made yet.
+// Dial returns a link from process h to the node, not connected yet, which breaks after patience without a reply.
 func (n *Node) Dial(h *Host, patience time.Duration) *Link {
 	return newLink(n, h, patience, n.seed.For(h.name))
 }
@@ -49,7 +49,7 @@ func newLink(n *Node, h *Host, patience time.Duration, seed sim.Seed) *Link {
 	return l
 }
 
-// fork gives another link between the two.
+// fork returns another link between the same process and node, with a seed of its own. It is not connected.
 func (l *Link) fork() *Link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,14 +62,14 @@ func (l *Link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
 func (l *Link) Connect(ctx context.Context, hello wire.Hello) (wire.Mark, error) {
 	m := &message{connect: true, hello: hello}
 	l.stream, l.arrives = new(stream), time.Time{} // messages of the old connection do not hold up those of the new one
-	if err := l.exchange(ctx, m); err != nil {     // it may still be on its way
+	if err := l.exchange(ctx, m); err != nil {     // the message may still be on its way
 		return wire.Mark{}, err
 	}
 	l.epoch = m.epoch
 	return m.mark, nil
 }
 
-// Join takes a round trip, like any other message.
+// Join runs join.lua over the existing connection, and returns its reply. It takes a round trip, like other messages.
 func (l *Link) Join(hello wire.Hello) (wire.Mark, error) {
 	m := &message{join: true, hello: hello}
 	if err := l.exchange(context.Background(), m); err != nil {
@@ -78,7 +78,8 @@ func (l *Link) Join(hello wire.Hello) (wire.Mark, error) {
 	return m.mark, nil
 }
 
-// Exec sends calls in one message, and waits for the reply.
+// Exec sends calls in one message, and waits for the reply, which it puts into calls: each has its result, or in Err
+// why there is none. An error: the link is broken.
 func (l *Link) Exec(calls []Call) error {
 	l.Send(calls)
 	done, err := l.Receive(0)
@@ -90,18 +91,18 @@ func (l *Link) Exec(calls []Call) error {
 	return err
 }
 
-// Send sends calls in one message. It does not wait.
+// Send sends a copy of calls in one message, and does not wait: Receive has the result.
 func (l *Link) Send(calls []Call) {
 	// A copy: the network may deliver the message after the caller has given up.
 	l.send(&message{calls: slices.Clone(calls)})
 }
 
-// Receive waits for the reply to the oldest message, which the node has owed for so long. An error breaks the link. After
-// errReset the calls with a result were carried out, and the others have the error. After any other one there are no
-// calls: each may have been carried out, or may yet be.
+// Receive waits for the reply to the oldest message, which the node has owed for ago, and returns its calls. An error
+// means that the link is broken. After errReset, the calls with a result were carried out, and the others have the
+// error. After any other error it returns nil: each call may have been carried out, or may yet be.
 func (l *Link) Receive(ago time.Duration) ([]Call, error) {
 	m, err := l.receive(context.Background(), l.actor+1, ago)
-	if err != nil && err != errReset { // it may yet be carried out
+	if err != nil && err != errReset { // the message may yet be carried out
 		return nil, err
 	}
 	for i := range m.calls {
@@ -113,18 +114,17 @@ func (l *Link) Receive(ago time.Duration) ([]Call, error) {
 	return m.calls, err
 }
 
-// exchange sends a message when nothing else is under way, and waits for the reply.
+// exchange sends m, and waits for its reply, which is put into m. It forgets the messages of a connection that broke.
 func (l *Link) exchange(ctx context.Context, m *message) error {
 	l.broken.Store(false)
 	l.mu.Lock()
-	l.owed = nil // what was sent when the connection was broken
+	l.owed = nil // sent over the connection that broke
 	l.mu.Unlock()
 	l.send(m)
 	_, err := l.receive(ctx, l.actor, 0)
 	return err
 }
 
-// send sends a message to the node.
 func (l *Link) send(m *message) {
 	l.sent++
 	m.epoch, m.id, m.stream = l.epoch, l.seed.Of(l.sent), l.stream
@@ -135,7 +135,13 @@ func (l *Link) send(m *message) {
 	if l.broken.Load() || l.host.gone() {
 		m.end(errEnded)
 	} else {
-		l.arrives = l.node.later(l.host, max(there, time.Until(l.arrives)+1), func() { l.node.arrive(m) })
+		s := l.stream
+		s.coming = append(s.coming, m)
+		l.arrives = l.node.later(l.host, max(there, time.Until(l.arrives)+l.node.gap()), func() {
+			next := s.coming[0]
+			s.coming = s.coming[1:]
+			l.node.arrive(next)
+		})
 	}
 	l.node.mu.Unlock()
 	l.mu.Lock()
@@ -144,7 +150,8 @@ func (l *Link) send(m *message) {
 	l.mu.Unlock()
 }
 
-// receive waits for the reply to the oldest message, as an actor.
+// receive waits for the reply to the oldest message, which the node has owed for ago, and returns the message. It goes
+// on in the time slot of actor (Slot). After an error the link is broken, and no other reply is awaited.
 func (l *Link) receive(ctx context.Context, actor int, ago time.Duration) (*message, error) {
 	l.mu.Lock()
 	for len(l.owed) == 0 {
@@ -160,21 +167,21 @@ func (l *Link) receive(ctx context.Context, actor int, ago time.Duration) (*mess
 	case <-ctx.Done():
 	case <-l.interrupted:
 	}
-	time.Sleep(time.Nanosecond) // what else happens at this instant has happened then
+	time.Sleep(l.node.gap()) // so all else of this instant has happened
 	err, rest := l.cut(ctx, m.done), time.Duration(0)
 	if err == nil {
 		l.node.mu.Lock()
 		err, rest = m.err, time.Until(m.answered.Add(m.back))
 		l.node.mu.Unlock()
 	}
-	l.host.wake(max(0, rest)+m.id.Below(Moment-Slot), actor)
+	l.goOn(max(0, rest), m.id, actor)
 	if l.host.gone() {
 		err = errEnded
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.owed = l.owed[1:]
-	if err != nil { // nobody waits for the others any more either
+	if err != nil { // the other replies are not awaited either
 		l.broken.Store(true)
 		l.node.mu.Lock()
 		for _, other := range append(l.owed, m) {
@@ -186,7 +193,7 @@ func (l *Link) receive(ctx context.Context, actor int, ago time.Duration) (*mess
 	return m, err
 }
 
-// cut is why nobody waits for a reply any more; nil: there is one.
+// cut returns why a link stops waiting for a reply, for which done is closed; nil: it is there.
 func (l *Link) cut(ctx context.Context, done <-chan struct{}) error {
 	over := func(c <-chan struct{}) bool {
 		select {
@@ -207,16 +214,29 @@ func (l *Link) cut(ctx context.Context, done <-chan struct{}) error {
 	return fmt.Errorf("reading: %w", context.DeadlineExceeded)
 }
 
-// latency is the node's for a message.
+// latency returns how long the message with this id, and its reply, take over this link.
 func (l *Link) latency(id sim.Seed) (there, back time.Duration) {
 	far := l.host.far(l.node.Name)
 	l.node.mu.Lock()
 	defer l.node.mu.Unlock()
 	there, back = l.node.latency(id)
+	if l.node.exact() {
+		back += far
+	}
 	return there + far, back
 }
 
-// Subscribe listens to a channel, over a link of its own, until that breaks or ctx ends.
+// goOn sleeps for d, and then until it is the actor's turn; at an exact node, for d alone.
+func (l *Link) goOn(d time.Duration, id sim.Seed, actor int) {
+	if l.node.exact() {
+		time.Sleep(d)
+	} else {
+		l.host.wake(d+id.Below(Moment-Slot), actor)
+	}
+}
+
+// Subscribe listens to a channel, over a link of its own, until that breaks or ctx ends, and returns why. It calls
+// ready when the subscription stands, and onMessage with each message.
 func (l *Link) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
 	return l.fork().subscribe(ctx, channel, ready, onMessage)
 }
@@ -240,7 +260,7 @@ func (l *Link) subscribe(ctx context.Context, channel string, ready func(), onMe
 		case <-ctx.Done():
 		}
 		l.sent++
-		l.host.wake(l.seed.Of(l.sent).Below(Moment-Slot), l.actor)
+		l.goOn(0, l.seed.Of(l.sent), l.actor)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -17,16 +17,17 @@ const (
 type message struct {
 	connect      bool
 	join         bool
-	hello        wire.Hello // connect, join
-	mark         wire.Mark  // what the node's marker is, if it is to have one
+	hello        wire.Hello // connect, join: what the client tells the node
+	mark         wire.Mark  // connect, join: the node's reply
 	calls        []Call
 	next         cursor // the next command to carry out
-	begun        bool   // some have been
+	begun        bool   // some commands have been carried out
+	admitted     bool   // the function of Node.Before has seen it
 	sent         time.Time
 	abandoned    bool          // the client has given up the connection
-	trailer      *wire.Trailer // if there is an acquire of plain commands, or an extension without a script
-	subscription *subscription // wants to hear
-	epoch        int
+	trailer      *wire.Trailer // if there is an acquire by plain commands, or an extension
+	subscription *subscription // not nil: this is a SUBSCRIBE
+	epoch        int           // of the node when the connection was made
 	id           sim.Seed
 	from         *Host
 
@@ -34,32 +35,33 @@ type message struct {
 	back   time.Duration // how long the reply takes
 
 	err      error
-	answered time.Time     // when the reply has left, or it became clear that there will be none
-	done     chan struct{} // closed then
+	answered time.Time     // when the reply left, or was lost
+	done     chan struct{} // closed at that time
 }
 
-// end says what became of the message. Under the node's mutex.
+// end ends the message, once, with why there is no reply; nil: its reply leaves now. Caller holds the node's mutex.
 func (m *message) end(err error) {
 	m.err, m.answered = err, time.Now()
 	close(m.done)
 }
 
-// A stream is what arrives over a connection: the node carries out one message after another. Its node's mutex guards it.
+// A stream is what arrives over one connection: the node takes one message after another. The node's mutex protects it.
 type stream struct {
-	under   *message   // has been begun
-	waiting []*message // which have arrived since
+	coming  []*message // those on their way to the node, in order
+	under   *message   // the message that has been begun; nil: none
+	waiting []*message // those that have arrived since
 }
 
-// A subscription is a client's to one channel: its node's mutex guards it.
+// A subscription is a client's subscription to one channel. Its node's mutex protects it.
 type subscription struct {
 	from    *Host
 	seed    sim.Seed // of the link
 	channel string
-	pushed  int
-	last    time.Time // when the last message arrives: none overtakes another, or comes with it
-	under   []string  // the messages on their way, in order
-	inbox   []string
-	news    chan struct{}
+	pushed  int           // how many messages were sent to it
+	last    time.Time     // when the last message arrives: none overtakes another, or arrives with it
+	under   []string      // messages on their way, in order
+	inbox   []string      // messages that have arrived
+	news    chan struct{} // gets a value when there is something in inbox, or broken is set
 	broken  bool
 }
 

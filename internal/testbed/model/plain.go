@@ -7,9 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A script is carried out in one instant. Of an acquire of plain commands (wire.PlainAnswer) each
-// command is carried out by itself, and what else happens to the node may come between any two. So it is
-// with an extension or a release without a script (wire.NativeAnswer).
+// A node carries out a script in one instant, but the commands of an acquire by plain commands (wire.PlainAnswer), or of
+// an extension or a release without a script (wire.NativeAnswer), one by one: anything may happen between any two.
 
 const (
 	plainParts   = 4 // SET, ZADD, GET, EXISTS
@@ -29,17 +28,15 @@ func (c *Call) parts() int {
 	return 1
 }
 
-// A cursor is how far a message has been carried out: the next call, and the next command of it. After
-// the last call comes the trailer.
+// A cursor is how far a message has been carried out: the next call, and its next command. The trailer comes last.
 type cursor struct{ call, part int }
 
 func (c *Call) plain() bool { return c.Op == wire.Plain }
 
-// scriptless reports whether a call's commands are carried out one by one.
+// scriptless reports whether the node carries out a call's commands one by one.
 func (c *Call) scriptless() bool { return c.plain() || c.Native }
 
-// prepare has a message carried out from the start, and makes room for the answers to calls without a
-// script.
+// prepare makes the node carry out a message from its start, and makes room for the answers to calls without a script.
 func (m *message) prepare() {
 	m.next, m.trailer = cursor{}, nil
 	for i := range m.calls {
@@ -61,7 +58,6 @@ func (m *message) prepare() {
 	}
 }
 
-// has reports whether there is such a call.
 func (m *message) has(such func(*Call) bool) bool {
 	for i := range m.calls {
 		if such(&m.calls[i]) {
@@ -71,11 +67,10 @@ func (m *message) has(such func(*Call) bool) bool {
 	return false
 }
 
-// pause carries out the first commands of a message with calls without a script, and gives how
-// long the node takes until the next one; 0: as a rule it carries out all at once. If the node hangs
-// meanwhile, it takes as long as that. Under the mutex.
+// pause sometimes carries out the first commands of a message that has calls without a script, and returns how long the
+// node then pauses (more if it hangs). 0: nothing was carried out, and all is to be at once. Caller holds n.mu.
 func (n *Node) pause(m *message) time.Duration {
-	if m.trailer == nil && !m.has((*Call).scriptless) || !m.id.For("between").OneIn(8) {
+	if n.exact() || m.trailer == nil && !m.has((*Call).scriptless) || !m.id.For("between").OneIn(8) {
 		return 0
 	}
 	commands := 0
@@ -91,7 +86,7 @@ func (n *Node) pause(m *message) time.Duration {
 	return 1 + m.id.For("pause").Below(4*n.rtt)
 }
 
-// step carries out the next command of a message. Under the mutex.
+// step carries out the next command of a message. Caller holds n.mu.
 func (n *Node) step(m *message) {
 	if m.next.call == len(m.calls) {
 		if err := n.trail(m); m.trailer.Failed == nil {
@@ -117,23 +112,27 @@ func (n *Node) step(m *message) {
 	default:
 		c.Value, c.Err = n.do(c)
 	}
+	if c.Op == wire.Release {
+		n.released[c.Token] = true
+	}
 	if m.next.part++; m.next.part == c.parts() {
 		m.next = cursor{m.next.call + 1, 0}
 	}
 }
 
-// haunt marks a key that is a ghost; see Node.Ghost.
+// haunt marks the key that c has set as a ghost (Node.Ghost) if m's client has given up and it is a TTL old.
 func (n *store) haunt(m *message, c *Call) {
-	if e := n.keys[c.Keys[0]]; c.Plain.Set && m.abandoned && time.Since(m.sent) >= c.TTL {
+	if e := n.keys[c.Keys[0]]; c.Plain.Set && m.abandoned && (time.Since(m.sent) >= c.TTL || n.released[c.Token]) {
 		e.ghost = true
 		n.keys[c.Keys[0]] = e
 	}
 }
 
-// acquirePlain is one command of an acquire.
+// acquirePlain carries out command number part, from 0, of an acquire by plain commands, and stores the reply in
+// c.Plain. An error is what the node sends instead.
 func (n *store) acquirePlain(c *Call, part int) error {
-	if n.refuses != nil {
-		return n.refuses
+	if err := n.refusal(c.Keys); err != nil {
+		return err
 	}
 	key := c.Keys[0]
 	switch part {
@@ -165,10 +164,11 @@ func (n *store) acquirePlain(c *Call, part int) error {
 	return nil
 }
 
-// doNative is one command of an extension or a release without a script.
+// doNative carries out command number part, from 0, of an extension or a release without a script, and stores the reply
+// in c.Said. An error is what the node sends instead.
 func (n *store) doNative(c *Call, part int) error {
-	if n.refuses != nil {
-		return n.refuses
+	if err := n.refusal(c.Keys); err != nil {
+		return err
 	}
 	key := c.Keys[0]
 	if part == 1 {
@@ -198,10 +198,10 @@ func (n *store) doNative(c *Call, part int) error {
 	return nil
 }
 
-// trail is one command of the trailer.
+// trail carries out the next command of a message's trailer, and stores the reply there, or returns the error.
 func (n *store) trail(m *message) error {
-	if n.refuses != nil {
-		return n.refuses
+	if err := n.refusal(nil); err != nil {
+		return err
 	}
 	switch m.next.part {
 	case 0:

@@ -2,15 +2,15 @@ package model
 
 import "github.com/quorumlock/redlock/internal/script"
 
-// weigh takes the function that gives the number of requests that each lane of the process's
-// Locker keeps. If the process makes several Lockers, one after the other, the last one counts.
+// weigh stores a function for Lanes: it returns the number of requests in each lane (queue to a node) of the process's
+// Locker. If the process makes several Lockers, one after the other, the last one counts.
 func (h *Host) weigh(lanes func() []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lanes = lanes
 }
 
-// Lanes gives the number of requests that each lane keeps now; nil: there is no Locker.
+// Lanes returns how many requests are queued for each node by the process's Locker; nil: there is no Locker.
 func (h *Host) Lanes() []int {
 	h.mu.Lock()
 	lanes := h.lanes
@@ -21,13 +21,13 @@ func (h *Host) Lanes() []int {
 	return lanes()
 }
 
-// Size is the number of keys that a Redis in the place of this node would have, including those
-// that stay when all locks are gone, and about how many bytes they would take.
+// Size returns the number of keys that a Redis in the place of this node would have, and about how many bytes they
+// would take. It includes keys that stay when all locks are gone.
 func (n *Node) Size() (keys, bytes int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	const (
-		perKey = 72 // what Redis needs beside the key and its content
+		perKey = 72 // for each key, beside its name and content
 		perOne = 24 // for each member of a set
 
 		perBucket = 110 // of the table of fences
@@ -47,14 +47,15 @@ func (n *Node) Size() (keys, bytes int) {
 	}
 	for key, q := range n.queues {
 		if len(q.Queue) > 0 && n.now() <= q.expires {
-			add(key)
+			add(key + script.QueueSuffix)
 			for _, e := range q.Queue {
 				bytes += perOne + len(e.String())
 			}
 		}
 	}
 	if n.marker != "" {
-		add(n.marker)
+		add(script.Marker)
+		bytes += len(n.marker)
 	}
 	if n.kept.Description != nil {
 		add(script.Told)

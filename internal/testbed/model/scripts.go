@@ -13,10 +13,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// do is what the scripts of internal/script do.
+// do carries out a call as its script of internal/script does, and returns what the node sends: a reply or an error.
 func (n *store) do(c *Call) (any, error) {
-	if n.refuses != nil {
-		return nil, n.refuses
+	if err := n.refusal(c.Keys); err != nil {
+		return nil, err
 	}
 	if c.Op != wire.Set && c.Op != wire.Wake && c.Op != wire.Break && c.Op != wire.Choose && c.Op != wire.Merge && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || len(n.scripts) == 0) {
 		return nil, noScript
@@ -32,7 +32,7 @@ func (n *store) do(c *Call) (any, error) {
 		return n.leave(c)
 	case wire.Inspect:
 		return n.inspect(c)
-	case wire.Wake: // it is sent as a whole
+	case wire.Wake: // sent whole, so it needs no loaded script
 		n.wake(c.Keys[0], wire.ModeX, 0)
 		return int64(0), nil
 	case wire.Break:
@@ -47,7 +47,7 @@ func (n *store) do(c *Call) (any, error) {
 	return n.giveBack(c)
 }
 
-// setNX is SET NX PX.
+// setNX carries out SET NX PX: the reply is "OK", or the error redis.Nil if the key is there.
 func (n *store) setNX(c *Call) (any, error) {
 	_, there := n.lookup(c.Keys[0])
 	switch {
@@ -62,7 +62,7 @@ func (n *store) setNX(c *Call) (any, error) {
 	return "OK", nil
 }
 
-// writable is what a script says that has something to write.
+// writable returns the error of a script that has something to write, since the node is full or read-only; nil: it may.
 func (n *store) writable() error {
 	switch {
 	case n.full:
@@ -73,16 +73,18 @@ func (n *store) writable() error {
 	return nil
 }
 
-// A holding is what a node finds at a key for a token that wants to hold it: the token that is in
-// the way, and for how much longer; or that this token holds the key already (mine).
+// A holding is what a node finds at a key for a token that wants to hold it: the token that conflicts (there is none if
+// there is false), and for how much longer it does; or that this token holds the key already (mine).
 type holding struct {
-	who  string
-	rest time.Duration
-	mine bool
+	there bool
+	who   string
+	rest  time.Duration
+	mine  bool
 }
 
 func (h holding) list() []any { return []any{h.rest.Milliseconds(), h.who} }
 
+// holder looks for a token that conflicts with this token's holding the key in a mode. An error: the key is no lock.
 func (n *store) holder(key string, mode wire.Mode, token string) (holding, error) {
 	e, there := n.lookup(key)
 	switch {
@@ -91,27 +93,27 @@ func (n *store) holder(key string, mode wire.Mode, token string) (holding, error
 	case e.foreign:
 		return holding{}, wrongType
 	case e.set == nil:
-		return holding{e.token, e.expires - n.now(), e.token == token}, nil
+		return holding{true, e.token, e.expires - n.now(), e.token == token}, nil
 	}
 	if m := e.set[token]; wire.IsSet(mode) && m.mode == mode && m.until >= n.now() {
-		return holding{token, 0, true}, nil
+		return holding{true, token, 0, true}, nil
 	}
 	for _, other := range wire.Conflicting[mode][1:] {
 		var last holding
 		for token, m := range e.set {
 			left := m.until - n.now()
 			if m.mode == wire.Mode(other) && left >= 0 && cmp.Or(cmp.Compare(left, last.rest), cmp.Compare(token, last.who)) > 0 {
-				last = holding{token, left, false}
+				last = holding{true, token, left, false}
 			}
 		}
-		if last.who != "" {
+		if last.there {
 			return last, nil
 		}
 	}
 	return holding{}, nil
 }
 
-// hold has a token at a key from now on.
+// hold makes a token a holder of a key, in a mode, from now on for ttl. The caller has made sure that none conflicts.
 func (n *store) hold(key string, mode wire.Mode, token string, ttl time.Duration) {
 	until := n.now() + ttl
 	if !wire.IsSet(mode) {
@@ -132,7 +134,7 @@ func (n *store) hold(key string, mode wire.Mode, token string, ttl time.Duration
 	n.keys[key] = e
 }
 
-// drop takes a token away that is at a key.
+// drop removes a token from a key that it holds, and the key if no other token is left.
 func (n *store) drop(key, token string) {
 	e := n.keys[key]
 	if delete(e.set, token); len(e.set) == 0 {
@@ -140,7 +142,7 @@ func (n *store) drop(key, token string) {
 	}
 }
 
-// counter is the bucket that has the fence of a lock that holds a key in this mode.
+// counter returns the name of the counter, in counts, for the fence of a lock that holds a key in this mode.
 func counter(key string, mode wire.Mode) string {
 	if wire.IsIntention(mode) {
 		return below(key)
@@ -148,11 +150,11 @@ func counter(key string, mode wire.Mode) string {
 	return fence(key)
 }
 
-// fence is the bucket for who holds a key, and below for who holds something below it.
+// fence returns the name of the counter for locks on a key, and below of the one for locks on something below the key.
 func fence(key string) string { return script.Fences + " " + *script.Bucket(key) }
 func below(key string) string { return script.Belows + " " + *script.Bucket(key) }
 
-// clamp is how far from its time a node takes a number, in microseconds.
+// clamp is how far from its time a node accepts a proposed fence, in microseconds.
 const clamp = int64(wire.Clamp / time.Microsecond)
 
 func (n *store) acquire(c *Call) (any, error) {
@@ -210,7 +212,8 @@ func (n *store) acquire(c *Call) (any, error) {
 	return []any{number, now}, nil
 }
 
-// refused gives the reply to an acquire of what is held, and how many of the keys the token holds itself.
+// refused returns the reply to an acquire if another token holds a key, and puts the call's waiter into the queues;
+// else reply is nil, and mine is how many of the keys this token holds already. now is the node's time in microseconds.
 func (n *store) refused(c *Call, now int64) (mine int, reply []any, _ error) {
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Modes[i], c.Token)
@@ -219,7 +222,7 @@ func (n *store) refused(c *Call, now int64) (mine int, reply []any, _ error) {
 			return 0, nil, err
 		case h.mine:
 			mine++
-		case h.who != "":
+		case h.there:
 			if err := n.enter(c); err != nil {
 				return 0, nil, err
 			}
@@ -232,7 +235,8 @@ func (n *store) refused(c *Call, now int64) (mine int, reply []any, _ error) {
 	return mine, nil, nil
 }
 
-// numbers gives the fence of a grant, and the smallest number that is stored for the lock.
+// numbers returns the fence of a grant at now, the node's time in microseconds, and least, the smallest number in the
+// counters in which a grant stores it; 0: the node has lost one of them. It changes nothing.
 func (n *store) numbers(c *Call, now int64) (number, least int64) {
 	count, least, alone := int64(0), int64(math.MaxInt64), false
 	for i, key := range c.Keys {
@@ -250,12 +254,12 @@ func (n *store) numbers(c *Call, now int64) (number, least int64) {
 	return number, least
 }
 
-// count has a counter say a number, if that is larger.
+// count raises a counter to a number, if that is larger. counter and below return its name.
 func (n *store) count(name string, number int64) {
 	n.counts[name] = max(n.counts[name], number)
 }
 
-// another is a slot that is free, or none.
+// another returns a free slot of the semaphore with this key and number of slots, from 1; 0: none is free.
 func (n *store) another(key string, slots int) int64 {
 	for i := range slots {
 		e, there := n.lookup(key + script.SlotInfix + fmt.Sprint(i+1))
@@ -297,7 +301,6 @@ func (n *store) raise(c *Call) (any, error) {
 	return int64(1), nil
 }
 
-// breaks is what break.lua does.
 func (n *store) breaks(c *Call) (any, error) {
 	err := n.writable()
 	if err == nil {
@@ -310,7 +313,7 @@ func (n *store) breaks(c *Call) (any, error) {
 	return said, failed
 }
 
-// isBroken reports whether the node has noted that a token is broken.
+// isBroken reports whether the node has noted that an operator has broken the token's lock.
 func (n *store) isBroken(token string) bool {
 	_, noted := n.lookup(script.Broken + token)
 	return noted
@@ -326,7 +329,7 @@ func (n *store) extend(c *Call) (any, error) {
 		case err != nil:
 			return nil, err
 		case h.mine:
-		case h.who == "":
+		case !h.there:
 			return int64(0), nil
 		default:
 			return h.list(), nil
@@ -341,14 +344,15 @@ func (n *store) extend(c *Call) (any, error) {
 	return n.micros(), nil
 }
 
-// giveBack is what release and yield do.
+// giveBack deletes the keys that the call's token holds, puts the waiter of a yield back into the queue, and calls the
+// waiters that are next. The reply is that of release.lua and yield.lua.
 func (n *store) giveBack(c *Call) (any, error) {
 	var dropped []int
 	var other holding
 	var failed error
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Modes[i], c.Token)
-		m, marked := n.keys[key].set[c.Token] // perhaps it does not count any more
+		m, marked := n.keys[key].set[c.Token] // perhaps its time is over
 		switch {
 		case err != nil:
 			failed = err
@@ -357,12 +361,12 @@ func (n *store) giveBack(c *Call) (any, error) {
 		case h.mine, marked && m.mode == c.Modes[i]:
 			n.drop(key, c.Token)
 			dropped = append(dropped, i)
-		case h.who != "":
+		case h.there:
 			other, failed = h, nil
 		}
 	}
 	if c.Op == wire.Yield && len(dropped) > 0 && n.micros() <= c.Latest {
-		_ = n.enter(c) // it takes writes
+		_ = n.enter(c) // no error: the node takes writes
 	}
 	for _, i := range dropped {
 		n.wake(c.Keys[i], c.Modes[i], c.Slot)
@@ -372,7 +376,7 @@ func (n *store) giveBack(c *Call) (any, error) {
 		return int64(1), nil
 	case failed != nil:
 		return nil, failed
-	case other.who != "":
+	case other.there:
 		return other.list(), nil
 	}
 	return int64(0), nil

@@ -10,14 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A server is a link as a lane uses it.
+// A server makes a Link the lane.Server of a lane.
 type server struct {
 	*Link
 	session lane.Session
-	calls   []Call // of the batch that is sent next
+	calls   []Call // the batch that Send sends next
 }
 
-// Parts are those of a Locker of this process, whose nodes are found by their addresses; nil: they are no models.
+// Parts returns what replaces parts of a Locker in this process: at returns the node at an address; nil: real servers.
 func (h *Host) Parts(at func(addr string) *Node) replace.Parts {
 	p := replace.Parts{Host: h, Weigh: h.weigh}
 	if at != nil {
@@ -29,7 +29,7 @@ func (h *Host) Parts(at func(addr string) *Node) replace.Parts {
 	return p
 }
 
-// Named returns the node with this name, or nil if there is none.
+// Named returns the node of this name; nil: there is none.
 func Named(nodes []*Node, name string) *Node {
 	for _, n := range nodes {
 		if n.Name == name {
@@ -39,7 +39,7 @@ func Named(nodes []*Node, name string) *Node {
 	return nil
 }
 
-// Clients are for redlock.New, which takes the addresses from them.
+// Clients returns clients for redlock.New, which takes only the addresses from them.
 func Clients(addrs []string) []redis.UniversalClient {
 	clients := make([]redis.UniversalClient, len(addrs))
 	for i, addr := range addrs {
@@ -56,7 +56,7 @@ type client struct {
 
 func (c client) Options() *redis.Options { return &redis.Options{Addr: c.addr} }
 
-// answers is what a client finds that only looks at what is there.
+// answers returns the run_id of the node's process; an error: none would answer a client now.
 func (n *Node) answers() (runID string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -101,13 +101,13 @@ func (s *server) Encode(batch []*lane.Request) {
 	}
 }
 
-// Send sends the batch in one message.
 func (s *server) Send() error {
 	s.Link.Send(s.calls)
 	return nil
 }
 
-// Receive waits for the reply to the oldest message, which the node has owed for so long.
+// Receive waits for the reply to the oldest message, which the node has owed for ago, and gives each request of its
+// batch the answer. An error means that the link is broken, and the unanswered requests have none.
 func (s *server) Receive(batch []*lane.Request, ago time.Duration) (unanswered []*lane.Request, err error) {
 	calls, err := s.Link.Receive(ago)
 	if calls == nil {
@@ -132,7 +132,7 @@ func (s *server) Receive(batch []*lane.Request, ago time.Duration) (unanswered [
 	return unanswered, err
 }
 
-// call is the step of a request.
+// call returns the Call by which a request's step is carried out.
 func (s *server) call(q *lane.Request, step wire.Op) Call {
 	c := q.Claim
 	call := Call{

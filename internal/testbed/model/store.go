@@ -14,58 +14,58 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A store is what a Redis server has, and what it does with it: its keys, its clock, and its scripts.
-// Its methods are called under the mutex.
+// A store is the state of a Redis server: keys, clock, and what its scripts do. Its methods are called under mu.
 type store struct {
 	name  string
 	start time.Time
 
-	// publish sends a message to a waiter's process.
+	// publish sends a message to the process of a waiter. It is called under mu.
 	publish func(waiter, message string)
 
-	mu      sync.Mutex // protects what follows, and what the Node has beside it; a message ends under it
-	keys    map[string]entry
-	counts  map[string]int64 // the numbers, by bucket (see fence and below)
-	queues  map[string]*queue
-	marker  string
-	kept    wire.Kept       // what it keeps of its set
-	choice  choice          // of the next description
-	run     int             // how often it was started
-	scripts map[string]bool // by whom they are for; see hashes
-	offset  time.Duration   // of its clock
-	rate    float64         // and how much faster than true time it runs
+	mu       sync.Mutex // protects what follows, and the fields of the Node; a message is decided under it
+	keys     map[string]entry
+	counts   map[string]int64 // the counters of fences, by bucket (see fence and below)
+	queues   map[string]*queue
+	marker   string
+	kept     wire.Kept       // the description of the set that it keeps
+	choice   choice          // its ballots for the next description
+	run      int             // how often it was started again
+	scripts  map[string]bool // the run_ids in the acquire scripts that are loaded
+	released map[string]bool // the tokens of which a release was carried out; see Node.Ghost
+	offset   time.Duration   // of its clock, from true time
+	rate     float64         // by this part its clock runs faster than true time
 
-	refuses  error // what it says to everything
+	refuses  error    // its answer to everything; nil: it works
+	about    []string // or only to what is about these keys
 	readOnly bool
 	full     bool
-	mute     bool // no subscriber gets a message
+	mute     bool // subscribers get no messages
 }
 
-// init makes the store of a server that has been there for long.
+// init makes the store of a server that has been running for a long time, so that it may vote.
 func (n *store) init(name string, publish func(waiter, message string)) {
 	n.name, n.start, n.publish = name, time.Now(), publish
 	n.keys, n.counts = make(map[string]entry), make(map[string]int64)
-	n.queues, n.scripts = make(map[string]*queue), make(map[string]bool)
+	n.queues, n.scripts, n.released = make(map[string]*queue), make(map[string]bool), make(map[string]bool)
 	n.marker = script.Settled(n.runID(), n.start)
 }
 
-// An entry is a key: a lock's token, a set of those who hold it in a mode other than exclusive,
-// or something that is no lock.
+// An entry is a key: a lock's token, the set of tokens that hold it in shared modes, or something that is no lock.
 type entry struct {
 	token   string
-	set     map[string]mark // by token; nil: it is no set
+	set     map[string]mark // by token; nil: the key is no set
 	expires time.Duration   // by the node's clock, in whole milliseconds
-	foreign bool            // of another type
+	foreign bool            // of another type, and without a TTL
 	ghost   bool            // see Node.Ghost
 }
 
-// A mark is how a token is in a set, and until when it counts.
+// A mark is a token in a set: its mode, and until when it counts.
 type mark struct {
 	mode  wire.Mode
 	until time.Duration
 }
 
-// A queue is a lock's, and when its key expires.
+// A queue is the queue of a lock, and when its key expires.
 type queue struct {
 	wire.Queue
 	expires time.Duration
@@ -73,13 +73,13 @@ type queue struct {
 
 func (n *store) runID() string { return fmt.Sprintf("%s.%d", n.name, n.run) }
 
-// An Error is what a node says in the place of a reply.
+// An Error is an error that a node sends.
 type Error string
 
 func (e Error) Error() string { return string(e) }
 func (e Error) RedisError()   {}
 
-// What nodes say.
+// What nodes send as errors.
 const (
 	noScript  = Error("NOSCRIPT No matching script. Please use EVAL.")
 	wrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
@@ -87,19 +87,17 @@ const (
 	full      = Error("OOM command not allowed when used memory > 'maxmemory'.")
 )
 
-// clock is the node's, from its start on, and now is that in whole milliseconds,
-// which is what Redis goes by.
+// clock returns the time since the store was made, by the node's clock; now cuts it to milliseconds, as Redis does.
 func (n *store) clock() time.Duration {
 	t := time.Since(n.start)
 	return t + time.Duration(n.rate*float64(t)) + n.offset
 }
 func (n *store) now() time.Duration { return n.clock().Truncate(time.Millisecond) }
 
-// micros is what TIME says.
+// micros returns the node's time as TIME does, in microseconds since 1970.
 func (n *store) micros() int64 { return n.start.Add(n.clock()).UnixMicro() }
 
-// lookup finds what is under a key and has not expired: Redis keeps a key until
-// the clock is past its time, not when it shows it.
+// lookup returns the entry of a key that has not expired. Redis drops a key when the clock is past its time.
 func (n *store) lookup(key string) (e entry, ok bool) {
 	e, ok = n.keys[key]
 	if ok && !e.foreign && n.now() > e.expires {
@@ -109,10 +107,19 @@ func (n *store) lookup(key string) (e entry, ok bool) {
 	return e, ok
 }
 
-// join is what joining a node comes to.
+// refusal returns the error that the node answers a call about these keys with; nil: it carries the call out.
+func (n *store) refusal(keys []string) error {
+	if len(n.about) > 0 && !slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(n.about, key) }) {
+		return nil
+	}
+	return n.refuses
+}
+
+// join makes sure that the node has a marker of this run, and keeps the client's description of the set if it may
+// (join.lua), and loads the client's scripts. An error: what the node sends instead.
 func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
-	if n.refuses != nil {
-		return mark, n.refuses
+	if err := n.refusal(nil); err != nil {
+		return mark, err
 	}
 	mark = wire.Mark{Now: n.micros()}
 	if hello.Marked {
@@ -146,8 +153,8 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 	return mark, nil
 }
 
-// marked is what the marker is to be when a client joins. It is a new one if what the node has kept of its set was
-// deleted.
+// marked returns the marker that the node is to have when a client has joined: the one that it has if that is of this
+// run and not of the future, or a new one. anew: a new one in any case, since the node's description was deleted.
 func (n *store) marked(hello *wire.Hello, anew bool) string {
 	const slack = wire.MarkerSlack
 	now := n.start.Add(n.now()).UnixMilli()
@@ -162,7 +169,7 @@ func (n *store) marked(hello *wire.Hello, anew bool) string {
 	return mark.String()
 }
 
-// tells is what the node is to keep of its set, when a client has joined.
+// tells returns what the node is to keep when a client has joined: the client's description if it may, or what it has.
 func (n *store) tells(hello *wire.Hello) wire.Kept {
 	d := hello.Keep.Description
 	switch {
@@ -180,21 +187,22 @@ func (n *store) tells(hello *wire.Hello) wire.Kept {
 	return n.kept
 }
 
-// A choice is that of a description, which is under way.
+// A choice is the node's part in choosing the next description; see choose.lua.
 type choice struct {
 	epoch                  int64
 	promised, taken, value string
-	lost                   int64  // the description that it was told again, after it had lost its data
-	comes                  string // the marker, and the description by which the node is to become a member
+	lost                   int64  // the epoch of the description that it was told again after it had lost its data; 0: none
+	comes                  string // the note of the description by which it is to become a member; see note
 }
 
-// note is what a node writes down that is to become a member by a description: with its marker, which it would lose with its data.
+// note returns the text that the node stores when it is to become a member by the description with the text d. It names
+// the marker, which the node would lose with its data.
 func (n *store) note(d string) string {
 	mark, _ := wire.ParseMarker(n.marker)
 	return fmt.Sprintf("%s:%d %s", mark.RunID, mark.Born, d)
 }
 
-// comes reports whether the node has noted that it becomes a member by a description, and has lost nothing since.
+// comes reports whether the node noted that it becomes a member by d, and has lost no data since.
 func (n *store) comes(d *wire.Description) bool {
 	mark, _ := wire.ParseMarker(n.marker)
 	return mark.RunID == n.runID() && n.choice.comes == n.note(d.Text())
@@ -238,7 +246,7 @@ func (n *store) choose(c *Call) (any, error) {
 	return []any{n.kept.String(), now.promised, now.taken, now.value, n.marker, lost}, nil
 }
 
-// merge gives the counters, or makes them at least as large.
+// merge returns the tables of counters for fences, or raises their numbers to c.Args, as merge.lua does.
 func (n *store) merge(c *Call) (any, error) {
 	if len(c.Args) == 0 {
 		var fences, belows []any
@@ -277,7 +285,7 @@ func (n *store) forget() {
 	n.marker, n.kept, n.choice = "", wire.Kept{}, choice{}
 }
 
-// list gives the keys of locks.
+// list returns the keys of locks on the node, in order, and drops those that have expired.
 func (n *store) list() []string {
 	for key := range n.keys {
 		n.lookup(key)

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// queue is that of a lock.
+// queue returns the queue of a key, to read or change; an empty one, which it stores, if the node had none.
 func (n *store) queue(key string) *wire.Queue {
 	q := n.queues[key]
 	if q == nil || n.now() > q.expires {
@@ -18,9 +18,8 @@ func (n *store) queue(key string) *wire.Queue {
 	return &q.Queue
 }
 
-// enter puts the waiter of a refused call in the queues, if it has a ticket and there is room: a
-// server that is full lets a script go on that has written, and one that is read-only refuses to
-// take the waiter's old entry out first.
+// enter puts the waiter of a refused call into the queues of its keys, if it has a ticket and there is room. A full
+// server goes on with a script that has written; a read-only one refuses (the error) to remove the waiter's old entry.
 func (n *store) enter(c *Call) error {
 	if c.Ticket <= 0 {
 		return nil
@@ -42,7 +41,7 @@ func (n *store) enter(c *Call) error {
 	return nil
 }
 
-// there reports whether the waiter of a call is in a queue.
+// there reports whether the waiter of a call is in the queue of a key.
 func (n *store) there(key string, c *Call) bool {
 	return slices.ContainsFunc(*n.queue(key), func(e wire.QueueEntry) bool { return e.Waiter == c.Waiter && e.Ticket == c.Ticket })
 }
@@ -63,11 +62,11 @@ func (n *store) leave(c *Call) (any, error) {
 	return left, nil
 }
 
-// wake tells those in a queue whose turn it is when the key is not held, or waited for, one
-// way any more; and who waits for a slot, which one is free.
+// wake calls the waiters whose turn it is when the key is no longer held, or waited for, in the mode way. It tells a
+// waiter for a slot that this slot is free; 0: none is named.
 func (n *store) wake(key string, way wire.Mode, slot int) {
 	for _, e := range n.queue(key).Next(n.micros(), way) {
-		if h, err := n.holder(key, e.Mode, ""); err != nil || h.who != "" {
+		if h, err := n.holder(key, e.Mode, ""); err != nil || h.there {
 			continue
 		}
 		message := e.Waiter

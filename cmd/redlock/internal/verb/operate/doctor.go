@@ -21,13 +21,14 @@ import (
 // Doctor is redlock doctor: it says whether locks can be acquired, and what is wrong with the nodes.
 func Doctor(c *console.Console, _ string, args []string) (code int, err error) {
 	cfg := reach.Defaults
-	voteless, asJSON := false, false
+	voteless, quorum, asJSON := false, false, false
 	f := flags.New("doctor")
 	cfg.AddNodes(f)
 	cfg.AddTTL(f)
 	cfg.AddMaxTTL(f)
 	cfg.AddSeparator(f)
 	f.Toggle("no-quarantine", "", &voteless)
+	f.Toggle("quorum", "", &quorum)
 	f.Toggle("json", "", &asJSON)
 	rest, err := f.Parse(args)
 	switch {
@@ -52,7 +53,7 @@ func Doctor(c *console.Console, _ string, args []string) (code int, err error) {
 			must++
 		}
 	}
-	if must > 0 || !can.can {
+	if !can.can || must > 0 && !quorum {
 		code = exit.Found
 	}
 	switch {

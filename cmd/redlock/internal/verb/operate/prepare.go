@@ -114,9 +114,7 @@ func Prepare(c *console.Console, _ string, args []string) (code int, err error) 
 		return 0, err
 	}
 
-	if cfg.MaxTTL > 0 {
-		makeSet(c, locker, cfg)
-	}
+	made := cfg.MaxTTL == 0 || makeSet(c, locker, cfg)
 
 	// Connect has written the markers. The rest is waiting.
 	now := votingOf(locker, servers)
@@ -131,6 +129,11 @@ func Prepare(c *console.Console, _ string, args []string) (code int, err error) 
 		if now, err = waitForVotes(locker, servers, cfg, bound, signals); err != nil {
 			return 0, err
 		}
+		// The nodes may have been started only meanwhile.
+		made = made || cfg.enough(now) && makeSet(c, locker, cfg)
+	}
+	if !made {
+		c.Note("the set is not made yet: the first program that locks makes it, with its own MaxTTL")
 	}
 	report := newPrepareReport(now)
 	say := c.Result
@@ -151,19 +154,19 @@ func Prepare(c *console.Console, _ string, args []string) (code int, err error) 
 }
 
 // makeSet waits until the Locker has made the set, as the first program that locks would, so that the set allows
-// --max-ttl and no other one.
-func makeSet(c *console.Console, locker *redlock.Locker, cfg *prepareConfig) {
+// --max-ttl and no other one. It reports whether there is a set, and gives up after a moment if the nodes do not
+// answer.
+func makeSet(c *console.Console, locker *redlock.Locker, cfg *prepareConfig) bool {
 	for begin := time.Now(); locker.Members().Epoch == 0 && time.Since(begin) < peek.Patience; {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		_ = locker.WaitReady(ctx) // the votes are counted later
 		cancel()
 	}
-	switch m := locker.Members(); {
-	case m.Epoch == 0:
-		c.Note("the set is not made yet: the first program that locks makes it, with its own MaxTTL")
-	case m.MaxTTL != cfg.MaxTTL:
+	m := locker.Members()
+	if m.Epoch > 0 && m.MaxTTL != cfg.MaxTTL {
 		c.Note("the set allows a TTL of %v, and not of %s %v: redlock members set max-ttl changes that", m.MaxTTL, cfg.MaxTTLFrom, cfg.MaxTTL)
 	}
+	return m.Epoch > 0
 }
 
 // conclude says which nodes vote, and fails if those do not that the command line asks for.
