@@ -215,18 +215,6 @@ func (l *Lock) keep() {
 	l.locker.renewals.Keep(&l.renewal, at)
 }
 
-// unkeep ends the renewal that this handle asked for. The first call counts. The lock is renewed on if another handle of
-// it asked for that, too.
-func (l *Lock) unkeep() {
-	l.mu.Lock()
-	was := l.renewed
-	l.renewed = false
-	l.mu.Unlock()
-	if was {
-		l.locker.renewals.Unkeep(&cmp.Or(l.hold, l).renewal)
-	}
-}
-
 // keepWhile calls unkeep when ctx ends (RenewWhile).
 func (l *Lock) keepWhile(ctx context.Context) {
 	stop := context.AfterFunc(ctx, l.unkeep)

@@ -669,6 +669,18 @@ func (l *Lock) leave(t *opTrace, rest time.Duration) error {
 	}
 }
 
+// unkeep ends the renewal that this handle asked for. The first call counts. The lock is renewed on if another handle of
+// it asked for that, too.
+func (l *Lock) unkeep() {
+	l.mu.Lock()
+	was := l.renewed
+	l.renewed = false
+	l.mu.Unlock()
+	if was {
+		l.locker.renewals.Unkeep(&cmp.Or(l.hold, l).renewal)
+	}
+}
+
 // releaseJoined releases a handle that joined another lock (Reentrant), and that lock, too, if this is its last handle.
 func (l *Lock) releaseJoined(ctx context.Context) error {
 	first, ok := l.end(errReleased)

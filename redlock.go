@@ -85,6 +85,7 @@ import (
 	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/set"
+	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/waitlist"
 )
 
@@ -337,4 +338,28 @@ func countClosed() { openLockers.Add(-1) }
 func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
 	o := lk.settings()
 	return o.callbacks.begins(ctx, o.Clock, op, name, l)
+}
+
+// stops returns why a call that waits must return: ctx's error, or ErrClosed; nil: it may go on.
+func (lk *Locker) stops(ctx context.Context) error {
+	switch err := ended(ctx); {
+	case err != nil:
+		return err
+	case lk.isClosing():
+		return ErrClosed
+	}
+	return nil
+}
+
+// sleepFor returns nil after d, or why the call must return if that comes first (stops). key is for a simulator.
+func (lk *Locker) sleepFor(ctx context.Context, key string, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-lk.closing:
+	}
+	lk.parts.Host.Woke(sim.Caller, key, -1)
+	return lk.stops(ctx)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -27,17 +26,6 @@ func (c *call) unspoken(w *waitlist.Waiter, cause error) *QuorumError {
 	}
 	e.Name, e.Cause = c.name, cause
 	return &e
-}
-
-// stops returns why a call that waits must return: ctx's error, or ErrClosed; nil: it may go on.
-func (lk *Locker) stops(ctx context.Context) error {
-	switch err := ended(ctx); {
-	case err != nil:
-		return err
-	case lk.isClosing():
-		return ErrClosed
-	}
-	return nil
 }
 
 // contested reports whether an attempt failed with err, and no client was seen to have a quorum of nodes.
@@ -165,17 +153,4 @@ func seenWithQuorum(err error) bool {
 		}
 	}
 	return may >= why.Need
-}
-
-// sleepFor returns nil after d, or why the call must return if that comes first (stops). key is for a simulator.
-func (lk *Locker) sleepFor(ctx context.Context, key string, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-lk.closing:
-	}
-	lk.parts.Host.Woke(sim.Caller, key, -1)
-	return lk.stops(ctx)
 }
