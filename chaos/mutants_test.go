@@ -127,7 +127,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/aside/queue.go", "func (q *Queue) Add(class Class, name string, f func()) bool {\n", "func (q *Queue) Add(class Class, name string, f func()) bool {\n\tif name == \"Hooks.Unreleased\" || name == \"Hooks.RenewalRecovered\" || name == \"Hooks.Lost\" || name == \"Trace.End\" {\n\t\tf()\n\t\treturn true\n\t}\n"},
 	}, "model", "slow hooks", 50},
 	{"a release waits for a node for ever", []edit{
-		{"lock.go", "r.wait(context.Background(), lk.nodeTimeout(l.claim.TTL))", "r.wait(context.Background(), time.Hour)"},
+		{"lock.go", "r.wait(context.Background(), l.locker.nodeTimeout(l.claim.TTL))", "r.wait(context.Background(), time.Hour)"},
 	}, "model", "hanging nodes", 500},
 	{"what was denied stays denied", []edit{
 		{"acquire.go", "if why == nil || c.ctx.Err() != nil {", "if why == nil || c.ctx.Err() != nil || try > 2 {"},
