@@ -233,7 +233,7 @@ func (n *Lane) next() (f *flight, do int) {
 	}
 }
 
-// todo returns what the writer does next (send …). It moves pending releases that are due to the queue. Caller holds n.mu.
+// todo returns what the writer does next: send, rejoin … It queues pending releases that are due. Caller holds n.mu.
 func (n *Lane) todo() int {
 	if len(n.pendingReleases) > 0 && n.broken == nil && !n.clock.Now().Before(n.retry) {
 		n.requeuePending()

@@ -160,7 +160,7 @@ func (c *Claim) Places() (n int) {
 	return n
 }
 
-// Found records that n's node has the token, as another process has said. Call it before a request has the claim.
+// Found records that n's node has the token, as another process has said. Call it before any request for c is submitted.
 func (c *Claim) Found(n *Lane) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

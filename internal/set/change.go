@@ -70,9 +70,10 @@ var ErrOvertaken = errors.New("another change of the set came first")
 
 // Change has the members of v choose d as the set's next description, and returns nil when d is in force: a majority of the
 // members before keeps it, and so does a quorum of those that there are then. If the set was changed since v, the error is
-// ErrOvertaken. After an error d may come into force all the same. add is the address of the node that comes; "": none does.
-// With over, the operator declares that no lock lives longer than d allows. With plan, nothing is changed, and Change waits
-// for nothing but the answer of the node that comes. tell, not nil, gets what it waits for, or would wait for.
+// ErrOvertaken. After an error d may come into force all the same. add is the address of the node that comes, and then
+// Change sets d.Since; "": none does. With over, the operator declares that no lock lives longer than d allows. With plan,
+// nothing is changed, and Change waits only for the answer of the node that comes. tell, not nil, gets what it waits for, or
+// would.
 func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add string, over, plan bool, tell Progress) error {
 	w := &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(time.Hour), key: s.cfg.Host.Token(), plan: plan}
 	w.timer.Stop()
@@ -133,7 +134,7 @@ func (s *Set) comes(w *wait, n *node, d *wire.Description, tell Progress) error 
 func (w *wait) why() error { return context.Cause(w.ctx) }
 
 // until blocks until cond returns true. It calls cond, without s.mu, again each time the set has news (a node was joined,
-// say). It returns the cause of w's context if that ends first.
+// say). If w is over first, it returns the cause of w's context; nil if only the time of w is over.
 func (s *Set) until(w *wait, cond func() bool) error {
 	for !w.over {
 		s.mu.Lock()
@@ -192,7 +193,7 @@ func (s *Set) fit(w *wait, n *node, tell Progress) error {
 // last change, by the description of the set before v's. If next splits names into paths in another way (Separator), it
 // waits also for the locks of the programs that were stopped. If only the longest TTL changes, Description.Toward says what
 // must have come before. over declares that no lock is held that is longer than next allows. A plan (w.plan) waits for
-// nothing: tell is called with what it would wait for.
+// nothing: tell is called with what it would wait for. The error is that of w's context.
 func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell Progress) error {
 	d, what := v.Description, "the locks that were counted before the last change to be over"
 	switch {
@@ -244,7 +245,7 @@ func (s *Set) untilKept(w *wait, lanes []*node, d *wire.Description, need int, w
 	return s.until(w, func() bool { return s.keep(lanes, d) >= need })
 }
 
-// former returns the nodes that were members before the change that made d (d.Former). It makes lanes where there are none.
+// former returns the nodes that were members before d (d.Former). It makes lanes where there are none. It takes s.mu.
 func (s *Set) former(d *wire.Description) (lanes []*node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -93,7 +93,7 @@ func (s *Set) heeded() []*node {
 	return (*s.nodes.Load())[:len(s.given)]
 }
 
-// witnesses returns the descriptions that the nodes of heeded keep, in the form for wire.Believed. Caller holds s.mu.
+// witnesses returns which descriptions the nodes keep that count (heeded), for wire.Believed. Caller holds s.mu.
 func (s *Set) witnesses() (all []wire.Witness) {
 	for _, n := range s.heeded() {
 		all = append(all, wire.Witness{Name: n.Name, Kept: n.vote.Kept(), Met: n.vote.HasMet()})
@@ -413,7 +413,7 @@ func (s *Set) notHeardSince(n *node, since time.Time) (lanes []*node) {
 	return lanes
 }
 
-// tellLacking joins again the members that lack the description of the set, if they may be given it now (mayTell).
+// tellLacking joins again the members that lack the description of the set, if they may be given it now. It takes s.mu.
 func (s *Set) tellLacking() {
 	s.mu.Lock()
 	behind := s.behind()

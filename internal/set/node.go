@@ -27,7 +27,7 @@ type node struct {
 	untaken *wire.Description // offered, if the node kept none all the same
 }
 
-// newNode makes a node with this address, and the lane to it. tried is as for Open, or nil. Caller holds s.mu.
+// newNode makes a node and the lane to it. tried, if not nil, gets its index when it was first asked. Caller holds s.mu.
 func (s *Set) newNode(name string, tried chan<- int) *node {
 	i := s.made
 	s.made++
@@ -49,7 +49,7 @@ func (s *Set) addNode(nodes *[]*node, name string) *node {
 	return n
 }
 
-// rejoinAll has the nodes joined again: each says which description it keeps, and is given the known one. It does not wait.
+// rejoinAll makes the lanes join the nodes again, soon: each says what it keeps, and is given the known description.
 func rejoinAll(nodes []*node) {
 	for _, n := range nodes {
 		n.Rejoin()

@@ -25,7 +25,7 @@ func (n *node) Joined(mark wire.Mark, sent time.Time) {
 	n.vote.Joined(mark, sent, func(says wire.Marker) { n.set.observe(n, mark.Kept, says, sent) })
 }
 
-// Refuses returns why q need not be sent: it could not count; nil: send it. old: the reason may be out of date.
+// Refuses returns why q need not be sent: its answer could not count; nil: send it. old: the reason may be out of date.
 func (n *node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	return n.vote.Refuses(q, now)
 }
@@ -46,7 +46,7 @@ func (n *node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) 
 	}
 }
 
-// Up records that the node can be reached again, after down.
+// Up records that the node can be reached again; it was down for that long.
 func (n *node) Up(down time.Duration) { n.vote.Up(down) }
 
 // Down records why nothing is sent to the node. Others may be given the description of the set without its answer (mayTell).

@@ -224,7 +224,8 @@ func (g *Group) skew(k *nodeClock, now time.Time) time.Duration {
 	return skew
 }
 
-// off returns what skew does; known is false if MaxNodeSkew is on, and the median or k is not known. Caller holds g.mu.
+// off returns how far the clock k is ahead of the median of all at now (negative: behind), if beyond MaxNodeSkew; else 0.
+// known is false if MaxNodeSkew is on, and the median or k is not known. Caller holds g.mu.
 func (g *Group) off(k *nodeClock, now time.Time) (skew time.Duration, known bool) {
 	if g.cfg.MaxNodeSkew <= 0 || k.at.IsZero() {
 		return 0, g.cfg.MaxNodeSkew <= 0

@@ -88,7 +88,7 @@ func (m *Node) Vouched(sent time.Time) {
 	}
 }
 
-// ShownSince reports whether a request that left after since (zero: any) was answered with the marker: no data was lost.
+// ShownSince reports whether a request that left after since (zero: any) was answered with the marker: no data is lost.
 func (m *Node) ShownSince(since time.Time) bool {
 	at := m.shownAt.Load()
 	return at != 0 && (since.IsZero() || at > int64(since.Sub(m.began)))
@@ -101,8 +101,8 @@ func (m *Node) Now() time.Time { return m.cfg.Clock.Now() }
 func (m *Node) Marked() bool { return m.cfg.Quarantine > 0 }
 
 // Joined records the node's answer to join.lua, which left at sent. A new marker begins the node's quarantine. If markers
-// are in use, Joined calls heard, without m.mu, before it stores the marker (zero: unreadable): the marker may be of a later
-// description of the set, and the set must know of that before a grant under it is judged.
+// are in use, Joined first calls heard with the marker (zero: unreadable), without m.mu, and then stores it: it may be of a
+// later description of the set, and the set must know of that before a grant under it is judged.
 func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marker)) {
 	now := m.Now()
 	m.scriptOnly.Store(mark.ScriptOnly)
@@ -212,7 +212,7 @@ func (m *Node) Down(why *lane.Failure) {
 	m.cfg.Events.Down(m.name, why)
 }
 
-// Up records that requests are sent again, after down. It calls Events.Up, then Quarantined or Votes if due.
+// Up records that requests are sent again; the node was down so long. It calls Events.Up, and Quarantined or Votes if due.
 func (m *Node) Up(down time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -294,7 +294,7 @@ func (m *Node) reason(now time.Time) error {
 	return m.why
 }
 
-// ScriptOnly reports whether acquires by plain commands are void at the node: it forbids one of them, or their release.
+// ScriptOnly reports whether acquires by plain commands never count at the node: it forbids one of them, or their release.
 func (m *Node) ScriptOnly() bool { return m.scriptOnly.Load() }
 
 // ErrNew is why a node that had no marker has no vote.
