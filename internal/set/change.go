@@ -70,10 +70,9 @@ var ErrOvertaken = errors.New("another change of the set came first")
 
 // Change has the members of v choose d as the set's next description, and returns nil when d is in force: a majority of the
 // members before keeps it, and so does a quorum of those that there are then. If the set was changed since v, the error is
-// ErrOvertaken. After an error d may come into force all the same. add is the address of the node that comes, and then
-// Change sets d.Since; "": none does. With over, the operator declares that no lock lives longer than d allows. With plan,
-// nothing is changed, and Change waits only for the answer of the node that comes. tell, not nil, gets what it waits for, or
-// would.
+// ErrOvertaken. After an error d may come into force all the same. add is the address of the node that comes (then Change
+// sets d.Since); "": none. With over, the operator declares that no lock lives longer than d allows. With plan, nothing is
+// changed, and Change waits only for the answer of the node that comes. tell, not nil, gets what it waits for, or would.
 func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add string, over, plan bool, tell Progress) error {
 	w := &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(time.Hour), key: s.cfg.Host.Token(), plan: plan}
 	w.timer.Stop()
