@@ -32,7 +32,7 @@ func Left(until, now time.Time) time.Duration {
 	return -max(now.Sub(until), now.Round(0).Sub(until.Round(0)))
 }
 
-// Jittered returns d/2 to d, as jitter goes from 0 to 1, so that clients which begin together do not go on together.
+// Jittered returns a duration from d/2 to d: jitter, a random number from 0 to 1, keeps clients that begin together apart.
 func Jittered(d time.Duration, jitter float64) time.Duration {
 	return d/2 + time.Duration(jitter*float64(d/2))
 }

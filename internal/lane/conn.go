@@ -37,7 +37,7 @@ type flight struct {
 	batch    []*Request
 	first    bool // no reply was owed when the batch was taken from the queue
 	sent     time.Time
-	answered bool   // its replies are here, and are being delivered
+	answered bool   // its replies have arrived, and are being delivered
 	before   Before // what Node.Bind returned for it
 }
 
@@ -51,7 +51,7 @@ const (
 	waitForRequests        // nothing is queued
 )
 
-// write is the writer's goroutine: it connects to the node and sends batches until the lane ends.
+// write is the writer's goroutine: it connects to the node, as often as needed, and sends batches until the lane ends.
 func (n *Lane) write() {
 	defer n.finish()
 	for n.connect() {
@@ -80,8 +80,8 @@ func (n *Lane) write() {
 	}
 }
 
-// send writes a flight. From its place in n.owed on, its requests belong to the reader, which answers them at once if the
-// connection has failed. So it gets there also after an error.
+// send writes the batch of f. Once f is in n.owed, its requests belong to the reader, which answers them at once if the
+// connection has failed. So send puts f into n.owed also after an error.
 func (n *Lane) send(f *flight) {
 	var err error
 	if f.first {
@@ -133,8 +133,8 @@ func (n *Lane) read() {
 	}
 }
 
-// setBroken records why the connection has failed, and returns the reason that is on record. The first reason stays, unless
-// it is net.ErrClosed, which only says that this process has closed the connection.
+// setBroken records why the connection has failed (err), and returns the reason that is on record. The first reason stays,
+// unless it is net.ErrClosed, which only says that this process has closed the connection.
 func (n *Lane) setBroken(err error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,7 +144,7 @@ func (n *Lane) setBroken(err error) error {
 	return n.broken
 }
 
-// finish runs when the writer ends: it waits for the reader, answers what is left, and closes the connection.
+// finish runs when the writer ends: it waits for the reader, answers the requests still queued, and closes the connection.
 func (n *Lane) finish() {
 	n.mu.Lock()
 	n.ending = true
@@ -160,7 +160,7 @@ func (n *Lane) finish() {
 	n.ended.Store(true)
 }
 
-// connect connects to the node, as often as it takes. It returns false if the lane is closed before it has succeeded.
+// connect tries to connect to the node until it succeeds. It returns false if Close is called before that.
 func (n *Lane) connect() bool {
 	for pause := minProbe; ; pause = min(2*pause, maxProbe) {
 		n.mu.Lock()
@@ -199,14 +199,14 @@ func (n *Lane) connect() bool {
 	}
 }
 
-// returned records that a call has returned for which the server had owed the writer an answer.
+// returned records that Connect or Join has returned: the server owes the writer no answer any more (owing).
 func (n *Lane) returned() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.writerWaits = time.Time{}
 }
 
-// next waits until the writer has something to do: send (f is the batch, else nil), rejoin, reconnect or end.
+// next waits until the writer has something to do: send (f is the batch), or rejoin, reconnect or end (f is nil).
 func (n *Lane) next() (f *flight, do int) {
 	for {
 		n.mu.Lock()
@@ -233,7 +233,7 @@ func (n *Lane) next() (f *flight, do int) {
 	}
 }
 
-// todo returns what the writer does next. It puts pending releases that are due into the queue. Caller holds n.mu.
+// todo returns what the writer does next: send, rejoin … It queues pending releases that are due. Caller holds n.mu.
 func (n *Lane) todo() int {
 	if len(n.pendingReleases) > 0 && n.broken == nil && !n.clock.Now().Before(n.retry) {
 		n.requeuePending()
@@ -257,8 +257,8 @@ func (n *Lane) todo() int {
 	return do
 }
 
-// await waits for requests or for replies (do is waitForRequests or waitForReplies). When it waits for requests, it also
-// returns when pending releases are due, or Close is called. Caller holds n.mu; await unlocks it.
+// await blocks the writer until there are requests or replies (do is waitForRequests or waitForReplies). When it waits for
+// requests, it also returns when pending releases are due, or Close is called. Caller holds n.mu; await unlocks it.
 func (n *Lane) await(do int) {
 	n.idle, n.stalled = do == waitForRequests, do == waitForReplies
 	n.rests++
@@ -298,7 +298,7 @@ func (n *Lane) nudge() {
 }
 
 // take moves up to maxBatch requests from the queue to a flight; f is nil if none is to be sent. dropped has the requests
-// that it met whose answer nobody wants any more. Caller holds n.mu.
+// whose answer nobody wants any more: take removes them, too, and the caller answers them. Caller holds n.mu.
 func (n *Lane) take() (f *flight, dropped []*Request) {
 	if len(n.queue) == 0 {
 		return nil, nil
@@ -340,9 +340,9 @@ func (n *Lane) take() (f *flight, dropped []*Request) {
 	return f, dropped
 }
 
-// settle records where the tokens of a flight are now, then delivers the replies. The flight stays in n.owed until they are
-// delivered, so the lane does not end before: a recipient may release what was granted. The time that recipients take does
-// not count as silence of the node.
+// settle records where the tokens of f's requests are now, by their replies, then delivers the replies. The flight stays in
+// n.owed until they are delivered, so the lane does not end before: a recipient may release what was granted. The time that
+// recipients take does not count as silence of the node.
 func (n *Lane) settle(f *flight) {
 	n.mu.Lock()
 	f.answered = true
@@ -379,7 +379,7 @@ func (n *Lane) settle(f *flight) {
 	}
 }
 
-// place records what q's reply says of where q's token is, and keeps an unsettled release. Caller holds n.mu.
+// place notes by q.Reply whether the node has q's token; an unsettled release stays pending (sent again). Caller holds n.mu.
 func (n *Lane) place(q *Request) {
 	switch at := n.at(q.Claim); {
 	case q.Op == wire.Release && !q.Reply.Status.SettlesRelease():
@@ -402,17 +402,17 @@ func (n *Lane) place(q *Request) {
 	}
 }
 
-// maxReloads is how often a request is sent again to a server that does not know the scripts: another client may flush them
-// in between, but does not do that all the time.
+// maxReloads bounds how often a request is sent again to a server that does not know the scripts: another client may flush
+// them in between, but does not do that all the time.
 const maxReloads = 5
 
-// reopen returns the request that q's reply makes necessary, to be sent before everything in the queue: q itself, which is
-// then not answered yet, or the request that follows it; nil: none. Caller holds n.mu.
+// reopen returns the request that must be sent because of q's reply, before everything in the queue: q itself, which is then
+// not answered yet, or the request that follows it; nil: none. Caller holds n.mu.
 //
-// A server that does not know a script, or has another marker (the key that names one life of its data) than q says, has not
-// carried q out, so q is sent again when the node has been joined again. So is an extension: it may have been carried out,
-// but does not count under the node's new description of the set. What was written behind q may have been carried out, since
-// another client may have loaded the scripts in between. So an acquire is not sent again if a release of it was submitted
+// A server that does not know a script, or has another marker than q says (the key that shows that no data was lost), has
+// not carried q out, so q is sent again when the node has been joined again. So is an extension: it may have been carried
+// out, but does not count under the node's new description of the set. What was written behind q may have been carried out,
+// since another client may have loaded the scripts in between. So an acquire is not sent again if its release was submitted
 // since. An acquire of plain commands never is: it needs no script and has been carried out. A second SET could say OK after
 // another client has had the lock in between, and the number of the first SET is stored (NO_RESEND in docs/model).
 func (n *Lane) reopen(q *Request) *Request {

@@ -37,7 +37,7 @@ type Lane struct {
 	srv     Server
 	timeout time.Duration // Config.NodeTimeout
 
-	ctx      context.Context // of Connect and Refresh; Force ends it
+	ctx      context.Context // bounds Connect and Refresh; Force ends it
 	cancel   context.CancelFunc
 	drain    chan struct{} // closed by Close: send what is left, then end
 	tried    chan<- int    // gets Index when the first attempt to connect has ended; nil: it has got it, or nobody asks
@@ -50,20 +50,20 @@ type Lane struct {
 
 	mu              sync.Mutex // protects what follows, and this lane's place in each claim (Places)
 	queue           []*Request
-	back            int                         // so many requests at the head of the queue go before all new ones: those that are sent again, and owed releases
-	owed            []*flight                   // the batches that were written and whose replies are not delivered, in order
-	flying          int                         // the number of their requests, and of those that are just being written
-	spares          []*flight                   // for reuse
-	lastReply       time.Time                   // when the replies to the latest answered batch had been delivered
-	written         sync.Cond                   // wakes the reader: something is owed, or the lane is ending
-	pendingReleases map[string][]pendingRelease // by key: the releases that no reply has settled, which are sent again
-	retry           time.Time                   // when they are, while the connection stands
-	idle, stalled   bool                        // the writer waits: for requests; for replies
-	writerWaits     time.Time                   // since when the server has owed an answer to Connect, Join or Refresh; zero: it owes none
-	broken          error                       // why the connection cannot be used any more; nil: it can
-	down            *Failure                    // why nothing is sent to the node; nil: it can be reached
-	since           time.Time                   // since when it is down
-	draining        bool
+	back            int                                        // how many requests at the head of the queue go before all new ones: those that are sent again, and pending releases
+	owed            []*flight                                  // the batches that were written and whose replies are not delivered, in order
+	flying          int                                        // the number of requests in owed, and of those that are just being written
+	spares          []*flight                                  // for reuse
+	lastReply       time.Time                                  // when the replies to the latest answered batch had been delivered
+	written         sync.Cond                                  // wakes the reader: something is owed, or the lane is ending
+	pendingReleases map[string][]pendingRelease                // by key: the releases that no reply has settled, which are sent again
+	retry           time.Time                                  // when pendingReleases are sent again, while the connection stands
+	idle, stalled   bool                                       // the writer waits in await: idle, for requests; stalled, for replies
+	writerWaits     time.Time                                  // since when the server has owed an answer to Connect, Join or Refresh; zero: it owes none
+	broken          error                                      // why the connection cannot be used any more; nil: it can
+	down            *Failure                                   // why nothing is sent to the node; nil: it can be reached
+	since           time.Time                                  // since when the node is down
+	draining        bool                                       // Close was called
 	ending          bool                                       // the writer has ended
 	again           bool                                       // the writer is to join the node again (Server.Join)
 	retired         bool                                       // Retire was called: only releases and leaves are taken
@@ -76,8 +76,8 @@ type pendingRelease struct {
 	until time.Time
 }
 
-// New makes a lane, and begins to connect. The lane sends index to tried when its first attempt to connect has ended, with
-// success or without; tried may be nil. The caller ends the lane by Retire and then Close.
+// New makes a lane, and begins to connect. The lane sends index to tried, which may be nil, when its first attempt to
+// connect has ended, with success or without. The caller ends the lane by Retire and then Close.
 func New(index int, name string, srv Server, node Node, cfg *Config, tried chan<- int) *Lane {
 	n := &Lane{
 		Index: index, Name: name, clock: cfg.Clock, host: cfg.Host, node: node, srv: srv, timeout: cfg.NodeTimeout,
@@ -116,7 +116,8 @@ func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 	return false
 }
 
-// admit decides whether q goes to the server. If not, ok is false, and answer is the reply. Caller holds n.mu.
+// admit decides whether q goes to the server, and notes what that means for q's token. If not, ok is false, and answer is
+// the reply. It may change q (its deadline; a release to a leave). Caller holds n.mu.
 func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	if n.retired && (n.ending || q.Op != wire.Release && q.Op != wire.Leave) {
 		return wire.Reply{Status: wire.Unfit, Err: errRetired}, false
@@ -177,8 +178,8 @@ func (n *Lane) answer(q *Request, r wire.Reply) {
 	q.To.Deliver(n, q)
 }
 
-// late reports whether q's deadline is over, so that nobody wants its answer. The token of a late release counts as absent
-// from then on. Caller holds n.mu.
+// late reports whether q's deadline is over at now, so that nobody wants its answer. The token of a late release counts as
+// absent from then on. Caller holds n.mu.
 func (n *Lane) late(q *Request, now time.Time) bool {
 	if q.Deadline.IsZero() || !now.After(q.Deadline) {
 		return false
@@ -189,8 +190,8 @@ func (n *Lane) late(q *Request, now time.Time) bool {
 	return true
 }
 
-// owing returns for how long the server has owed an answer, to the writer or to the oldest unanswered batch; 0: it owes
-// none. Each reply that arrives begins the time anew. Caller holds n.mu.
+// owing returns for how long the server has owed an answer at now, to the writer or to the oldest unanswered batch; 0: it
+// owes none. The time begins anew with each batch that is answered. Caller holds n.mu.
 func (n *Lane) owing(now time.Time) time.Duration {
 	switch {
 	case !n.writerWaits.IsZero():
@@ -203,7 +204,7 @@ func (n *Lane) owing(now time.Time) time.Duration {
 	return now.Sub(n.owed[0].sent)
 }
 
-// up lets requests in again after the writer has connected; owed releases go first.
+// up marks the node as reachable after the writer has connected; pending releases go first. It calls Node.Up if it was down.
 func (n *Lane) up() {
 	n.mu.Lock()
 	was, down := n.down, n.clock.Now().Sub(n.since)
@@ -228,7 +229,7 @@ func (n *Lane) requeuePending() {
 	n.queue, n.back = append(queue, n.queue...), n.back+len(queue)
 }
 
-// appendPending moves the pending releases for a key to the end of a queue, and returns the queue. Caller holds n.mu.
+// appendPending moves a key's pending releases to the end of queue, without those too late at now. Caller holds n.mu.
 func (n *Lane) appendPending(queue []*Request, key string, now time.Time) []*Request {
 	if len(n.pendingReleases) == 0 {
 		return queue
@@ -241,7 +242,7 @@ func (n *Lane) appendPending(queue []*Request, key string, now time.Time) []*Req
 	return queue
 }
 
-// dropExpired drops the pending releases for a key whose tokens should be gone at now (Claim.gone). Caller holds n.mu.
+// dropExpired drops the pending releases for a key whose time to be sent is over at now (Claim.gone). Caller holds n.mu.
 func (n *Lane) dropExpired(key string, now time.Time) {
 	rest := slices.DeleteFunc(n.pendingReleases[key], func(d pendingRelease) bool {
 		over := now.After(d.until)
@@ -257,8 +258,8 @@ func (n *Lane) dropExpired(key string, now time.Time) {
 	n.pendingReleases[key] = rest
 }
 
-// fail marks the node as down because of err, and answers all queued requests but the releases whose time is not over. The
-// writer calls it each time it could not reach the node.
+// fail marks the node as down because of err, answers all queued requests but the releases whose time is not over, and calls
+// Node.Down if the node was up. The writer calls it each time it could not reach the node.
 func (n *Lane) fail(err error) {
 	status, now := wire.Classify(err), n.clock.Now()
 	n.mu.Lock()
@@ -290,8 +291,8 @@ func (n *Lane) fail(err error) {
 	}
 }
 
-// Close makes the lane send what it has, and then end; Retire must come first. A lane that has nothing to send ends at once.
-// Until the lane has ended, it still takes releases: a late reply may be a grant that nobody wants.
+// Close makes the lane send what it has, and then end; Retire must come first. It does not wait. A lane that has nothing to
+// send ends at once. Until it has ended, it still takes releases: a late reply may be a grant that nobody wants.
 func (n *Lane) Close() {
 	n.mu.Lock()
 	n.draining = true
@@ -307,13 +308,13 @@ func (n *Lane) Close() {
 	}
 }
 
-// Force ends the calls to the server that are under way, and makes all later ones fail.
+// Force ends the calls to the server that are under way, and makes all later ones fail, so that a closed lane ends soon.
 func (n *Lane) Force() {
 	n.cancel()
 	n.srv.Interrupt()
 }
 
-// Wait waits until the lane has ended, and its connection is closed.
+// Wait blocks until the lane, which must be closed, has ended. Its connection is closed then.
 func (n *Lane) Wait() {
 	n.running.Wait()
 	n.Force()
@@ -341,14 +342,14 @@ func (n *Lane) Retired() bool {
 	return n.retired
 }
 
-// Rejoin makes the writer ask the node again what it is, and load the scripts (Server.Join), as soon as no reply is owed.
+// Rejoin makes the writer ask the node again what it is, and load the scripts (Server.Join), soon: when no reply is owed.
 func (n *Lane) Rejoin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.rejoins()
 }
 
-// rejoins is Rejoin for a caller that holds n.mu.
+// rejoins makes the writer join the node again (Server.Join). Caller holds n.mu.
 func (n *Lane) rejoins() {
 	n.again = true
 	if n.idle {
@@ -356,7 +357,8 @@ func (n *Lane) rejoins() {
 	}
 }
 
-// Subscribe subscribes to a channel of the node (Server.Subscribe). It ends when that breaks, with ctx, or by Close.
+// Subscribe blocks while it is subscribed to a channel of the node (Server.Subscribe): until the connection breaks, ctx
+// ends, or Close is called. It returns why it ended.
 func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -378,7 +380,7 @@ func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMe
 // Ended reports whether the lane has delivered all its answers, and takes no requests any more.
 func (n *Lane) Ended() bool { return n.ended.Load() }
 
-// Weigh returns how many requests the lane holds: those in the queue, and pending releases.
+// Weigh returns how many requests the lane holds: those in the queue, and releases that no reply has settled.
 func (n *Lane) Weigh() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -389,7 +391,7 @@ func (n *Lane) Weigh() int {
 	return all
 }
 
-// Away returns why nothing is sent to the node now; nil: it can be reached.
+// Away returns why nothing is sent to the node now; nil: it can be reached, or the lane has not tried yet.
 func (n *Lane) Away() *Failure {
 	n.mu.Lock()
 	defer n.mu.Unlock()

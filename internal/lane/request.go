@@ -14,26 +14,26 @@ type Request struct {
 	Claim    *Claim
 	Deadline time.Time // after it nobody wants the answer; zero: none. The lane sets that of a release
 	Reply    wire.Reply
-	To       Recipient // gets the request back once, with Reply filled in
-	Ticket   int64     // acquire: the waiter's rank in the queue; 0: the client will not wait; Ours: it has the lock
+	To       Recipient // gets the request back once, with Reply set, unless Submit has answered it
+	Ticket   int64     // acquire: the waiter's rank in the node's queue; 0: the client will not wait; Ours: a refill
 	Args     []string  // choose, merge: the script's arguments
 	Said     any       // choose, merge: the script's reply
 
-	Native  bool // extend, release: by a command without a script, if the server has one (wire.NativeAnswer)
-	Open    bool // the answer to that command settles nothing: the script is to be sent
+	Native  bool // extend, release: try first a command without a script, if the server has one (wire.NativeAnswer)
+	Open    bool // the answer to that command settles nothing: the script must follow
 	Waited  bool // that command has released the lock, and other clients may wait: they are to be called (wire.Wake)
 	reloads int  // how often it was sent again to a server that did not know its script
 
-	Shown string            // extend: the node's marker (the key that names one life of its data), read after the extension
-	By    *wire.Description // the description of the set under which an answer counts; nil: the nodes keep none
+	Shown string            // extend: the node's marker (a key that shows that it lost no data), read after the extension
+	By    *wire.Description // the description of the set under which the client counts the answer; nil: the nodes keep none
 
 	// Node.Bind sets these before the request is sent.
 	Number int64  // acquire: the proposed fence
 	Latest int64  // microseconds of the node's clock. Later, an acquire is refused (0: never), a plain one is no vote, a yield enters no queue
-	Mark   string // acquire, inspect: the node's marker if it has not forgotten anything
+	Mark   string // acquire, inspect: the marker that the client knows, which the node still has if it lost no data
 }
 
-// unknown reports whether the server did not know the script, or the marker: it was restarted, or lost data or scripts.
+// unknown reports whether the server replied that it does not know the script or the marker: it restarted or lost data.
 func (q *Request) unknown() bool {
 	return q.Reply.Err != nil && (q.Reply.Err == wire.ErrForgot || q.Reply.Err == wire.ErrMoved || q.Reply.Err == wire.ErrNoScripts || redis.HasErrorPrefix(q.Reply.Err, "NOSCRIPT"))
 }
@@ -41,14 +41,14 @@ func (q *Request) unknown() bool {
 // Ours is the Ticket of a refill: the client has the lock, and puts its token on one more node.
 const Ours = -1
 
-// mayBePartial reports whether the node may have some of the claim's keys, and not all: q extends or refills a lock of
-// several keys that was sent there (at is what is known of the token). Then neither the answer that the lock is gone, nor
-// that a refill is refused, says that nothing is left to release.
+// mayBePartial reports whether the node may have some of the claim's keys, and not all: q extends or refills (sets again on
+// a node that lost it) a lock of several keys that was sent there. at is what is known of the token. Then neither the answer
+// that the lock is gone, nor that a refill is refused, says that nothing is left to release.
 func (q *Request) mayBePartial(at presence) bool {
 	return at == sent && len(q.Claim.Keys) > 1 && (q.Op == wire.Extend || q.Op == wire.Acquire && q.Ticket == Ours)
 }
 
-// Step returns which script the server runs for q; wire.Plain means none.
+// Step returns which script the server runs for q: q.Op, or a variant for q's claim; wire.Plain: commands, and no script.
 func (q *Request) Step() wire.Op {
 	switch {
 	case q.Op == wire.Release && q.Claim.KeepPlace:
@@ -61,22 +61,23 @@ func (q *Request) Step() wire.Op {
 	return q.Op
 }
 
-// Counts reports whether a grant of q can be a vote.
+// Counts reports whether a grant of q can be a vote for a lock: q is an acquire, an extension or a raise.
 func (q *Request) Counts() bool {
 	return q.Op == wire.Acquire || q.Op == wire.Extend || q.Op == wire.Raise
 }
 
-// Asks reports whether q is about the set, and about no lock.
+// Asks reports whether q is about the set of nodes, and about no lock: its reply goes to q.Said.
 func (q *Request) Asks() bool {
 	return q.Op == wire.Choose || q.Op == wire.Merge
 }
 
-// ReadPlain sets Reply from the answer to an acquire of plain commands.
+// ReadPlain sets q.Reply from the answer to an acquire of plain commands.
 func (q *Request) ReadPlain(p *wire.PlainAnswer) {
 	q.Reply = p.Read(q.Claim.Token, q.Number, q.Latest, q.Mark)
 }
 
-// ReadNative sets Reply from the answer to an extension or a release without a script; or Open, if only the script can tell.
+// ReadNative takes the answer to an extension or a release without a script: it sets Reply, and Waited if waiters must be
+// called; or only Open, if the script must follow to settle it.
 func (q *Request) ReadNative(a *wire.NativeAnswer) {
 	switch {
 	case q.Op == wire.Extend && a.Extended() > 0:
@@ -89,7 +90,7 @@ func (q *Request) ReadNative(a *wire.NativeAnswer) {
 	}
 }
 
-// Read sets Reply from the reply of the step's script, or from err.
+// Read sets Reply from value, the reply of the script for q, or from err if it is not nil; if q.Asks, it sets Said to value.
 func (q *Request) Read(value any, err error) {
 	q.Reply = wire.Parse(q.Op, value, err)
 	if q.Asks() {
@@ -108,7 +109,7 @@ func (q *Request) Read(value any, err error) {
 	}
 }
 
-// A Recipient gets each request back with its reply. Deliver must not block.
+// A Recipient gets each request back from its lane n, with q.Reply set. Deliver must not block.
 type Recipient interface{ Deliver(n *Lane, q *Request) }
 
 // Nobody is the Recipient of an answer that no caller waits for.
@@ -149,8 +150,8 @@ type Claim struct {
 	places Places
 }
 
-// Span gives the claim places for n nodes, and notes that its token is at none of them. A claim without places can only ask
-// nodes: it takes nothing, and gives nothing back.
+// Span gives the claim places, which note whether a node has its token, for n nodes; none has it yet. A claim without places
+// can only ask nodes: it takes nothing, and gives nothing back.
 func (c *Claim) Span(n int) { c.places = make(Places, max(n, 1)) }
 
 // Places returns how many places the claim has, with unused ones, and those of lanes that have ended.
@@ -159,14 +160,14 @@ func (c *Claim) Places() (n int) {
 	return n
 }
 
-// Found records that the token is at n's node, as another process has said. Call it before a request has the claim.
+// Found records that n's node has the token, as another process has said. Call it before any request for c is submitted.
 func (c *Claim) Found(n *Lane) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.put(c, sent)
 }
 
-// ReadOnly returns a claim that only looks at the key.
+// ReadOnly returns a new claim for the same key that can only look at it (Inspect), since it has neither token nor places.
 func (c *Claim) ReadOnly() *Claim { return &Claim{Key: c.Key, Keys: c.Keys[:1]} }
 
 // Joined returns a copy of the claim.
@@ -183,7 +184,7 @@ const (
 	releasing                 // a release is in the lane, or pending
 )
 
-// gone returns until when a release that is submitted at now is sent: for two TTLs. A node that hung may carry out an
+// gone returns until when a release that is submitted at now is sent again: for two TTLs. A node that hung may carry out an
 // acquire by the script within its deadline, and an extension while the token is there, which then stays for a last TTL. An
 // acquire of plain commands has no deadline at the node. A node that hung, or whose connection was given up, may carry it
 // out even later. The token then stays for a TTL, if the release was not written behind the acquire, and is no vote.
@@ -208,7 +209,7 @@ type place struct {
 	next atomic.Pointer[place] // of the last place of the slice: those that were made later
 }
 
-// each calls f with each place until f returns true, and returns that place; nil: f never did.
+// each calls f with each place until f returns true, and returns that place; nil: f returned true for none.
 func (ps Places) each(f func(*place) bool) *place {
 	for i := range ps {
 		if f(&ps[i]) {
@@ -226,13 +227,13 @@ func (ps Places) each(f func(*place) bool) *place {
 	return nil
 }
 
-// find returns the place of a lane; nil: it has none. Caller holds the lane's mutex.
+// find returns the place that belongs to lane n; nil: it has none. Caller holds n.mu.
 func (ps Places) find(n *Lane) *place {
 	return ps.each(func(p *place) bool { return p.lane.Load() == n })
 }
 
-// take returns the place of a lane, and gives it one if it has none. The place may still have the note of another lane: put
-// overwrites it. Caller holds the lane's mutex.
+// take returns the place that belongs to lane n, and gives it one if it has none. The place may still have the note of
+// another lane: put overwrites it. Caller holds n.mu.
 func (ps Places) take(n *Lane) *place {
 	if p := ps.find(n); p != nil {
 		return p
@@ -252,7 +253,7 @@ func (ps Places) take(n *Lane) *place {
 	return p
 }
 
-// at returns whether the node may have c's token. Caller holds n.mu.
+// at returns whether the node may have c's token; absent if nothing is noted. Caller holds n.mu.
 func (n *Lane) at(c *Claim) presence {
 	if p := c.places.find(n); p != nil {
 		return p.at
@@ -260,7 +261,7 @@ func (n *Lane) at(c *Claim) presence {
 	return absent
 }
 
-// put records whether the node may have c's token. Caller holds n.mu.
+// put notes whether the node may have c's token, in c's place for this lane. Caller holds n.mu.
 func (n *Lane) put(c *Claim, at presence) {
 	if n.at(c) != at {
 		c.places.take(n).at = at

@@ -1,8 +1,6 @@
 package script
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/wire"
@@ -38,29 +36,9 @@ const (
 // Sets are the keys that say to which set a node belongs: its description, and its ballots for the next one.
 var Sets = []string{Told, Choice}
 
-// Lasting reports whether a key stays when all locks are gone: the node's own keys, and, for a minute, a lock's queue.
-func Lasting(key string) bool {
-	return Reserved(key) != "" || strings.HasSuffix(key, QueueSuffix)
-}
-
 // Settled returns a marker (wire.Marker) that is ten years old at now, for the server process with this run_id. It is
 // for a process that is known to have lost nothing: with this marker its node may vote at once.
 func Settled(runID string, now time.Time) string {
 	long := now.AddDate(-10, 0, 0).UnixMilli()
 	return wire.Marker{RunID: runID, Born: long, Writer: long}.String()
-}
-
-// LockOf returns the key of the lock to which a key on a node belongs. queue: the key is that of the lock's queue. ok
-// is false for a key that belongs to no lock, and for a slot: the set of the holders of its lock lists it.
-func LockOf(key string) (lock string, queue, ok bool) {
-	lock, queue = strings.CutSuffix(key, QueueSuffix)
-	if lock == "" || Lasting(lock) {
-		return "", false, false
-	}
-	if i := strings.LastIndex(lock, SlotInfix); i >= 0 {
-		if _, err := strconv.Atoi(lock[i+len(SlotInfix):]); err == nil {
-			return "", false, false
-		}
-	}
-	return lock, queue, true
 }

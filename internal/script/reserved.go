@@ -1,6 +1,9 @@
 package script
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // reserved has the keys of the nodes themselves, which no lock may have, and what each is, for errors.
 var reserved = map[string]string{
@@ -17,4 +20,24 @@ func Reserved(key string) string {
 		return "is a key by which the nodes note a token that is broken"
 	}
 	return reserved[key]
+}
+
+// Lasting reports whether a key stays when all locks are gone: the node's own keys, and, for a minute, a lock's queue.
+func Lasting(key string) bool {
+	return Reserved(key) != "" || strings.HasSuffix(key, QueueSuffix)
+}
+
+// LockOf returns the key of the lock to which a key on a node belongs. queue: the key is that of the lock's queue. ok
+// is false for a key that belongs to no lock, and for a slot: the set of the holders of its lock lists it.
+func LockOf(key string) (lock string, queue, ok bool) {
+	lock, queue = strings.CutSuffix(key, QueueSuffix)
+	if lock == "" || Lasting(lock) {
+		return "", false, false
+	}
+	if i := strings.LastIndex(lock, SlotInfix); i >= 0 {
+		if _, err := strconv.Atoi(lock[i+len(SlotInfix):]); err == nil {
+			return "", false, false
+		}
+	}
+	return lock, queue, true
 }

@@ -27,12 +27,12 @@ import (
 //   - A node that comes is proposed when its quarantine is over: until then it has no vote. Otherwise the set would have one
 //     member more, and not one vote more.
 //
-// The operator may die at any moment. The next change, or a client that meets a member with the next description (finishes),
+// The operator may die at any moment. The next change, or a client that meets a member with the next one (finishChoice),
 // finishes what a majority may have taken; what no majority has taken was never there.
 
-// candidate returns the node at this address for a change, to see whether it can become a member; it makes the lane if there
-// is none. The caller must call decided. Until then the lane is not retired, even if the node keeps the description that
-// removed it (gone).
+// candidate returns the node at this address, for a change that looks whether it can become a member; it makes the lane if
+// there is none. The caller must call decided. Until then the lane is not retired, even if the node keeps the description
+// that removed it (gone).
 func (s *Set) candidate(name string) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *Set) candidate(name string) *node {
 	return lanes[i]
 }
 
-// decided ends the lane to a candidate that has not become a member, if no other change considers it.
+// decided ends what candidate began: it ends the lane to n unless n is a member, was given, or is in another change.
 func (s *Set) decided(n *node) {
 	s.mu.Lock()
 	n.considered--
@@ -65,13 +65,14 @@ func (s *Set) Known() *wire.Description {
 	return s.known
 }
 
-// ErrOvertaken means that another change came first.
+// ErrOvertaken means that another client had the set's next description chosen first.
 var ErrOvertaken = errors.New("another change of the set came first")
 
-// Change has the members of v choose d as the set's next description, and returns when d is in force: a majority of the
-// members before keeps it, and so does a quorum of those that there are then. add is the address of the node that comes; "":
-// none does. With over, the operator declares that no lock lives longer than d allows. With plan, nothing is changed, and
-// Change waits for nothing but the answer of the node that comes: it calls tell with what it would wait for.
+// Change has the members of v choose d as the set's next description, and returns nil when d is in force: a majority of the
+// members before keeps it, and so does a quorum of those that there are then. If the set was changed since v, the error is
+// ErrOvertaken. After an error d may come into force all the same. add is the address of the node that comes (then Change
+// sets d.Since); "": none. With over, the operator declares that no lock lives longer than d allows. With plan, nothing is
+// changed, and Change waits only for the answer of the node that comes. tell, not nil, gets what it waits for, or would.
 func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add string, over, plan bool, tell Progress) error {
 	w := &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(time.Hour), key: s.cfg.Host.Token(), plan: plan}
 	w.timer.Stop()
@@ -115,9 +116,11 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add stri
 // comes writes a note at node n, which is to become a member by the description d, before d is proposed (choose.lua). When n
 // then keeps d, the note shows that n has lost nothing since. Without it no client could tell whether n took part in the
 // choice after d and has lost its data since: n would count for that choice only if all members answer. With the note, and
-// the marker of that time, any client that goes by d may give it to n (join.lua). So a member that dies does not hold d up.
+// the marker of that time (a key that shows that n lost no data), any client that goes by d may give it to n (join.lua). So
+// a member that dies does not hold d up.
 //
-// comes sets the time in d to now: so no other operator made the same description, and had n note it, since.
+// comes sets d.Since to now: so no other operator made the same description, and had n note it, since. It may wait (fit),
+// and returns an error if n cannot be a member any more, or w ends.
 func (s *Set) comes(w *wait, n *node, d *wire.Description, tell Progress) error {
 	if err := s.fit(w, n, tell); err != nil { // n may have gone in the meantime
 		return err
@@ -129,14 +132,14 @@ func (s *Set) comes(w *wait, n *node, d *wire.Description, tell Progress) error 
 
 func (w *wait) why() error { return context.Cause(w.ctx) }
 
-// until blocks until so returns true. It calls so, without s.mu, again each time the set has news (a node was joined, say).
-// It returns the cause of w's context if w ends first.
-func (s *Set) until(w *wait, so func() bool) error {
+// until blocks until cond returns true. It calls cond, without s.mu, again each time the set has news (a node was joined,
+// say). If w is over first, it returns the cause of w's context; nil if only the time of w is over.
+func (s *Set) until(w *wait, cond func() bool) error {
 	for !w.over {
 		s.mu.Lock()
 		news := s.news
 		s.mu.Unlock()
-		if so() {
+		if cond() {
 			return nil
 		}
 		w.wait(news)
@@ -144,11 +147,12 @@ func (s *Set) until(w *wait, so func() bool) error {
 	return w.why()
 }
 
-// soon is after how many looks, of 50 ms each, a node that comes should have answered.
+// soon is for how many tries, 50 ms apart, fit bears with a node that cannot be reached; then it also says that it waits.
 const soon = 5
 
 // fit waits until n may become a member: n has answered, keeps no description of another set or as another member, and has a
-// vote. It returns an error if that cannot be, or w ends. A plan (w.plan) does not wait until n has a vote.
+// vote. It returns an error if that cannot be, or w ends. A plan (w.plan) does not wait for the vote. tell gets what it
+// awaits.
 func (s *Set) fit(w *wait, n *node, tell Progress) error {
 	for tries := 0; !w.over; {
 		if away := n.Away(); away != nil && (away.Status == wire.Unfit || tries >= soon) {
@@ -184,10 +188,11 @@ func (s *Set) fit(w *wait, n *node, tell Progress) error {
 	return w.why()
 }
 
-// settle waits until no lock counts any more that was counted before the last change, by the description of the set before
-// v's. If next, the one to come, makes names other paths (Separator), it waits also for the locks of the programs that were
-// stopped. If only the longest TTL changes, Description.Toward says what must have come before. over declares that no lock
-// is held that is longer than next allows. A plan (w.plan) waits for nothing: tell is called with what it would wait for.
+// settle waits until next, the description to come, may be proposed: no lock counts any more that was counted before the
+// last change, by the description of the set before v's. If next splits names into paths in another way (Separator), it
+// waits also for the locks of the programs that were stopped. If only the longest TTL changes, Description.Toward says what
+// must have come before. over declares that no lock is held that is longer than next allows. A plan (w.plan) waits for
+// nothing: tell is called with what it would wait for. The error is that of w's context.
 func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell Progress) error {
 	d, what := v.Description, "the locks that were counted before the last change to be over"
 	switch {
@@ -222,13 +227,13 @@ func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell P
 	return nil
 }
 
-// alikeButTTL reports whether two descriptions differ at most in the longest TTL, of what makes votes count.
+// alikeButTTL reports whether d and o have the same members, quorum and separator; the longest TTL may differ.
 func alikeButTTL(d, o *wire.Description) bool {
 	return d.Alike(o) && d.Quorum == o.Quorum && d.Separator == o.Separator
 }
 
-// untilKept waits until need of these nodes keep d, a description of the set, or a later one with d in its past. It calls
-// tell with what. A plan (w.plan) does not wait.
+// untilKept waits until need of these nodes keep d, a description of the set, or a later one with d in its past. If they do
+// not yet, it calls tell with the text what; a plan (w.plan) does not wait. The error is that of w's context.
 func (s *Set) untilKept(w *wait, lanes []*node, d *wire.Description, need int, what string, tell Progress) error {
 	if s.keep(lanes, d) >= need {
 		return nil
@@ -239,7 +244,7 @@ func (s *Set) untilKept(w *wait, lanes []*node, d *wire.Description, need int, w
 	return s.until(w, func() bool { return s.keep(lanes, d) >= need })
 }
 
-// former returns the nodes that were members before the set's last change (d.Former), and makes lanes where there are none.
+// former returns the nodes that were members before d (d.Former). It makes lanes where there are none. It takes s.mu.
 func (s *Set) former(d *wire.Description) (lanes []*node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,9 +278,9 @@ func (s *Set) keep(lanes []*node, d *wire.Description) (n int) {
 	return n
 }
 
-// inForce waits until the set's description that follows the one of before is in force (Change), then, for at most a
-// NodeTimeout, until all members keep it. If the others lost their data now, a member that does not would know only the set
-// before the change.
+// inForce waits until the set's present description, which follows the one of before, is in force (Change), then, for at
+// most a NodeTimeout, until all members keep it. If those that keep it lost their data now, another member would know only
+// the set before the change. The error is that of w's context.
 func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 	s.mu.Lock()
 	now := s.View()
@@ -290,18 +295,19 @@ func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 	if err := s.until(w, ready); err != nil {
 		return err
 	}
-	rest := w.until(s.cfg.NodeTimeout)
+	rest := w.sooner(s.cfg.NodeTimeout)
 	defer rest.stop()
 	_ = s.until(rest, func() bool { return s.keep(now.nodes, d) == len(now.nodes) })
 	return nil
 }
 
-// merge makes the fence counters of a majority of the members those of all that answer, which must be a majority, too. The
-// tables have them by bucket: several names share one counter.
+// merge raises the fence counters of v's members to the largest that a majority of them has. A majority must answer, both
+// when the counters are read and when they are written. The two tables of a node have them by bucket: several names share
+// one counter.
 //
-// A number that is so far ahead of the time that a grant with it is no vote stays where it is, if no quorum has one like it:
-// a clock was wrong once, and that costs its node's vote. It is no fence. A fence that clients have conceded (fence.go) is
-// on so many nodes that the others are no quorum, also among the members of the next description.
+// A number that is so far ahead of the time that a grant with it is no vote is no fence: a clock was wrong once, and that
+// costs its node's vote. It is not copied if the nodes without such a number are a quorum. A fence that clients have
+// conceded (fence.go) is on so many nodes that the others are no quorum, also among the members of the next description.
 func (s *Set) merge(w *wait, v *View) error {
 	var tables [2]map[string][]int64 // by bucket, the numbers that the nodes have
 	for i := range tables {
@@ -346,8 +352,8 @@ func (s *Set) merge(w *wait, v *View) error {
 	return err
 }
 
-// ask returns the answers of a majority of the members, or more, to the script op. It asks all again until a majority
-// answers at once. It returns an error if w ends, or a node may not or cannot run the script.
+// ask sends the script op with args to all members of v, and returns the replies of a majority, or more. It asks all again
+// until a majority answers at once. It returns an error if w ends, or a node may not or cannot run the script.
 func (s *Set) ask(w *wait, v *View, op wire.Op, args []string) (said []any, err error) {
 	need := len(v.nodes)/2 + 1
 	for !w.over {

@@ -17,29 +17,30 @@ import (
 // How the members of a set choose its next description: by ballots, as in Paxos (choose.lua). members.go says what becomes
 // of a chosen one, and change.go when the next one may be chosen.
 
-// A Progress is called with what a change waits for, and for how long at most; 0: until it happens.
+// A Progress is called with what a change waits for, and for how long at most; 0: it cannot be said.
 type Progress func(what string, most time.Duration)
 
-// A wait bounds how long a caller waits for answers of nodes, by a context and a timer.
+// A wait bounds how long one caller waits for answers of nodes, in all, by a context and a timer. One goroutine uses it.
 type wait struct {
 	ctx   context.Context
 	host  sim.Host
 	timer *time.Timer
-	key   string // the caller's, for sim.Host.Woke
-	turn  int    // counts its waits, likewise
+	key   string // names the caller for sim.Host.Woke, by which tests order goroutines
+	turn  int    // counts its waits, for the same
 	plan  bool   // a plan of a change: it waits for nothing that takes long
-	over  bool   // the time is over, or ctx has ended
+	over  bool   // the time is over, or ctx has ended: the caller gives up
 
 	limited bool            // the timer runs
-	cut     <-chan struct{} // closed: the caller goes on at once, and is not over; nil: nothing cuts it
+	cut     <-chan struct{} // when it is closed, the caller goes on at once, but over stays false; nil: it never is
 }
 
-func (s *Set) waits(ctx context.Context, limit time.Duration) *wait {
+// newWait returns a wait that is over after limit, or when ctx ends. The caller must call stop.
+func (s *Set) newWait(ctx context.Context, limit time.Duration) *wait {
 	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token(), limited: true}
 }
 
-// until returns another wait of the same caller, which is over sooner. Only one of the two waits at a time.
-func (w *wait) until(limit time.Duration) *wait {
+// sooner returns another wait for w's caller, which is over after limit or with w.ctx. The two must not be used at once.
+func (w *wait) sooner(limit time.Duration) *wait {
 	sooner := *w
 	sooner.timer, sooner.turn = time.NewTimer(limit), 1<<16
 	return &sooner
@@ -47,8 +48,8 @@ func (w *wait) until(limit time.Duration) *wait {
 
 func (w *wait) stop() { w.timer.Stop() }
 
-// prolong makes w end d from now, if its time is limited. Where a round trip takes more than half of a NodeTimeout, a choice
-// would never come to its end otherwise: each call would begin another.
+// prolong makes w end d from now, if its time is limited. Where one of the two round trips of a choice takes more than half
+// of a NodeTimeout, no choice would come to its end otherwise: each call would begin another.
 func (w *wait) prolong(d time.Duration) {
 	if w.limited {
 		w.timer.Reset(d)
@@ -70,7 +71,7 @@ func (w *wait) wait(done <-chan struct{}) bool {
 	return !w.over
 }
 
-// pause blocks for d, or until w is over or cut.
+// pause blocks for d, or until w is over or w.cut is closed.
 func (w *wait) pause(d time.Duration) {
 	if w.over { // its timer fires no more
 		return
@@ -163,7 +164,8 @@ type choice struct {
 // first reports whether this is the choice of the first description of a set.
 func (c *choice) first() bool { return c.view.Description == nil }
 
-// fits reports whether d, a description that a member keeps or has taken, can be the one that is chosen.
+// fits reports whether d, a description that a member keeps or has taken, can be what is chosen: it is of this epoch, and at
+// most one member comes or goes by it; a first one has the members of the proposal.
 func (c *choice) fits(d *wire.Description) bool {
 	switch {
 	case d == nil || d.Epoch != c.epoch:
@@ -175,8 +177,8 @@ func (c *choice) fits(d *wire.Description) bool {
 }
 
 // ask asks the members to take value, a description of the set, with this ballot; nil: to promise to take none with a
-// smaller ballot. It returns the answers as long as grace after a majority agreed, or when the time for answers is over.
-// settled is how many of those that answer must be settled (Set.settled).
+// smaller ballot. It returns their answers and the count of these. It waits until a majority agrees and settled of them have
+// lost nothing for long (Set.settled), and then for grace; at most until all have answered, or a NodeTimeout or c.w is over.
 func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
 	args := []string{strconv.FormatInt(c.epoch, 10), ballot, "", c.set}
 	if value != nil {
@@ -188,8 +190,8 @@ func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration
 	return p, c.count(p, ballot, value)
 }
 
-// settled counts the nodes of a poll that have answered with the marker which the client knew (the key that names one life
-// of a node's data), and have lost nothing for as long as any lock can live (a year).
+// settled counts the nodes of a poll that have lost nothing for a year, as long as any lock can live: each has answered with
+// the marker that the client knew (a key that shows that no data was lost), and that is a year old.
 func (s *Set) settled(p *poll) (settled int) {
 	long := s.cfg.Clock.Now().Add(-wire.Milliseconds(wire.MaxMillis))
 	for _, n := range p.same {
@@ -200,7 +202,7 @@ func (s *Set) settled(p *poll) (settled int) {
 	return settled
 }
 
-// ballot returns a ballot, 24 digits as text, that is larger than than, and by chance unlike any other client's.
+// ballot returns a new ballot, 24 digits as text, above the ballot than ("": any), with random digits so that it is unique.
 func (s *Set) ballot(than string) string {
 	at := s.cfg.Clock.Now().UnixMicro()
 	if len(than) == 24 {
@@ -211,24 +213,24 @@ func (s *Set) ballot(than string) string {
 	return fmt.Sprintf("%016d%08d", at, int64(s.cfg.Host.Jitter()*1e8))
 }
 
-// A poll has the nodes' answers to one request.
+// A poll collects the nodes' answers to one request. It is the recipient of the requests (lane.Recipient).
 type poll struct {
 	asked []*node
 
-	mu     sync.Mutex // protects what follows
-	open   int        // how many have not answered
-	said   []any      // the replies of those that have carried it out
-	by     []*node    // which node sent each of them
-	from   []*node    // the nodes that have answered, also with an error, in time
-	same   []*node    // in a choice: those that have shown the marker by which the client knew them
-	denied error      // a node's refusal that stays: it must not do that, or cannot
-	enough func(*poll) bool
-	grace  time.Duration // for how long the others may answer when that is enough
-	done   chan struct{} // closed when grace is over, all have answered, or the time is over
+	mu     sync.Mutex       // protects what follows
+	open   int              // how many nodes have not answered
+	said   []any            // the replies of those that have carried the request out
+	by     []*node          // the node that sent each of said
+	from   []*node          // the nodes that have answered, also with an error, in time
+	same   []*node          // in a choice: those whose marker is the one that the client knew, so that they have kept their data
+	denied error            // a refusal by a node that trying again does not change: the user may not run the script, or the server cannot; nil: none
+	enough func(*poll) bool // whether these answers are enough
+	grace  time.Duration    // for how long the others may still answer then
+	done   chan struct{}    // closed when grace is over, all have answered, or the time is over
 }
 
-// poll sends op with args to the members of v, and returns their answers when enough is true of these and grace is over, all
-// have answered, or a NodeTimeout is over. enough runs with the poll's mutex held.
+// poll sends op with args to the members of v, and returns a copy of their answers: when enough is true of these and grace
+// is over, all have answered, or a NodeTimeout or w is over. enough runs with the poll's mutex held.
 func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Duration, enough func(*poll) bool) *poll {
 	p := &poll{enough: enough, grace: grace, asked: v.nodes, open: len(v.nodes), done: make(chan struct{})}
 	about := &lane.Claim{Key: "redlock:set"}
@@ -247,7 +249,7 @@ func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Durat
 	return &poll{asked: p.asked, said: slices.Clone(p.said), by: slices.Clone(p.by), from: slices.Clone(p.from), same: slices.Clone(p.same), denied: p.denied}
 }
 
-// Deliver takes a node's answer (lane.Recipient).
+// Deliver takes a node's answer (lane.Recipient), or why there is none, from q. It is called once for each node.
 func (p *poll) Deliver(from *lane.Lane, q *lane.Request) {
 	n := p.asked[slices.IndexFunc(p.asked, func(n *node) bool { return n.Lane == from })]
 	p.mu.Lock()
@@ -286,17 +288,17 @@ func (p *poll) end() {
 	}
 }
 
-// A votes is the count of the answers to one step of a choice.
+// A votes is the count of the answers to one step (promise, or take) of a choice.
 type votes struct {
-	yes     int               // how many have promised, or taken
-	lost    int               // how many more have, may have lost data, and count only if all members agree
+	yes     int               // how many have promised, or have taken the value
+	lost    int               // how many more have, but may have lost data: they count only if all members agree
 	agreed  []*node           // the nodes of yes and lost
-	ahead   int               // how many keep a description of the epoch or later, and do not count
+	ahead   int               // how many keep a description of the epoch, or a later one, and do not count
 	largest string            // the largest ballot that a node has promised
-	value   *wire.Description // what is to be taken: what was taken with the largest ballot, or the proposal; nil: nothing
+	value   *wire.Description // what the members are to take next: what some have taken with the largest ballot, or the proposal; nil: nothing
 }
 
-// waitsFor returns a text for the operator: which members a choice waits for that needs all of them.
+// waitsFor returns a text for the operator: that a choice waits until all members agree, and which members of v have not.
 func (all *votes) waitsFor(v *View) string {
 	var missing []string
 	for _, n := range v.nodes {
@@ -307,7 +309,7 @@ func (all *votes) waitsFor(v *View) string {
 	return fmt.Sprintf("all %d members to agree (%s): %d may have lost data since the last change, and count for this one only then. A member must answer, and keep the description of this set (redlock doctor). For one that is gone for good, start an empty server at its address", len(v.nodes), strings.Join(missing, ", "), all.lost)
 }
 
-// count counts the answers to one step of a choice: to take value, a description of the set; nil: to promise.
+// count counts the answers in p to one step of a choice: to take value, a description of the set; nil: to promise.
 //
 // A node that may have forgotten what it took counts if all members say yes. Otherwise two descriptions of one epoch could
 // be chosen: A and B take one, B loses its data and is given the description before again, and B and C take another. An

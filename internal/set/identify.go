@@ -9,8 +9,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// identify asks the address that node n says is its own which process answers there: n may be a copy of another server's
-// data (vote.Alias). t is what n keeps, and runID names n's process. It starts a goroutine. Caller holds s.mu.
+// identify starts a goroutine that asks which process answers at the address that n says is its own, unless that is n.Name:
+// n may be a copy of another server's data (vote.Alias). t is what n keeps, runID names its process. Caller holds s.mu.
 func (s *Set) identify(n *node, t wire.Kept, runID string) {
 	if t.Description == nil || t.Self == n.Name || strings.HasPrefix(t.Self, wire.AnyAddress) || runID == "" || s.cfg.Identify == nil || s.closed {
 		n.vote.SaysNoAlias(t.Description != nil)
@@ -37,8 +37,8 @@ func (s *Set) identify(n *node, t wire.Kept, runID string) {
 	}()
 }
 
-// copies returns an error if so many given nodes have copies of other servers' data that the rest is no majority. Caller
-// holds s.mu.
+// copies returns an error if so many given nodes have copies of other servers' data that the rest is no majority; else nil.
+// Caller holds s.mu.
 func (s *Set) copies() error {
 	var those []string
 	of := ""

@@ -28,9 +28,9 @@ import (
 // was the last, and an operator decides (forgotten). A node that keeps anything else has no vote until it is made to forget
 // that, and a Warning says so (strangers).
 
-// observe records what description of the set node n keeps (told), and its marker, the key that names one life of its data:
-// n's answer to a join that left at sent. It is called before any vote counts under that marker. Only then n counts as one
-// that has shown its marker: what it kept until then may be over.
+// observe records n's answer to a join (join.lua) that left at sent: the description of the set that n keeps (told), and n's
+// marker, a key that shows that n has not lost data. It is called before any vote counts under that marker. Only then n
+// counts as having shown the marker: what n kept before may be out of date.
 func (s *Set) observe(n *node, told wire.Kept, mark wire.Marker, sent time.Time) {
 	s.mu.Lock()
 	if n.vote.Keep(told, mark); told.Description == nil {
@@ -41,14 +41,14 @@ func (s *Set) observe(n *node, told wire.Kept, mark wire.Marker, sent time.Time)
 	s.consider()
 }
 
-// consider looks anew at the descriptions that all nodes keep, and does what follows. Caller holds s.mu; consider unlocks
-// it.
+// consider acts on what all nodes keep now: it decides which description the client goes by, retires and joins lanes, warns
+// the operator, and wakes those that wait for s.news. Caller holds s.mu; consider unlocks it.
 func (s *Set) consider() {
 	stale := s.learn()
 	behind := append(s.behind(), stale...)
 	gone := s.gone()
 	s.strangers()
-	s.finishes()
+	s.finishChoice()
 	close(s.news)
 	s.news = make(chan struct{})
 	s.mu.Unlock()
@@ -58,8 +58,8 @@ func (s *Set) consider() {
 	rejoinAll(behind)
 }
 
-// learn makes the client go by the description of the set that it may believe (wire.Believed). It returns the nodes that
-// must be asked again to know (forgotten). Caller holds s.mu.
+// learn makes the client go by the latest description that it may believe (wire.Believed), and sets s.refused. It returns
+// the nodes that must answer again before it is known whether most have lost the description (forgotten). Caller holds s.mu.
 func (s *Set) learn() (stale []*node) {
 	for steps := 0; ; steps++ {
 		d := wire.Believed(s.witnesses(), s.known)
@@ -85,7 +85,7 @@ func (s *Set) learn() (stale []*node) {
 	return stale
 }
 
-// heeded returns the nodes whose word counts: the members, or, if no set is known, the given ones. Caller holds s.mu.
+// heeded returns the nodes that the client believes: the members, or, if no set is known, the given ones. Caller holds s.mu.
 func (s *Set) heeded() []*node {
 	if s.known != nil {
 		return s.View().nodes
@@ -93,7 +93,7 @@ func (s *Set) heeded() []*node {
 	return (*s.nodes.Load())[:len(s.given)]
 }
 
-// witnesses returns what these nodes keep, for wire.Believed. Caller holds s.mu.
+// witnesses returns which descriptions the nodes keep that count (heeded), for wire.Believed. Caller holds s.mu.
 func (s *Set) witnesses() (all []wire.Witness) {
 	for _, n := range s.heeded() {
 		all = append(all, wire.Witness{Name: n.Name, Kept: n.vote.Kept(), Met: n.vote.HasMet()})
@@ -101,23 +101,23 @@ func (s *Set) witnesses() (all []wire.Witness) {
 	return all
 }
 
-// ahead reports whether node n keeps a later description of the set than the one by which the client goes. Caller holds
-// s.mu.
+// ahead reports whether node n keeps a later description of the same set than s.known, by which the client goes; false if
+// that is nil. Caller holds s.mu.
 func (s *Set) ahead(n *node) bool {
 	t := n.vote.Kept()
 	return s.known != nil && t.Description != nil && t.Set == s.known.Set && t.Epoch > s.known.Epoch
 }
 
-// finishes has the choice of the next description finished, in a goroutine, if only some members were given what was chosen,
-// as when the operator has died (unfinished). What was chosen shows at another member, too, which has taken it (choose).
-// Caller holds s.mu.
-func (s *Set) finishes() {
+// finishChoice completes, in a goroutine, a change of the set that stopped halfway (unfinished), as when the operator's
+// program has died: the members choose again what only some of them were given, if another one shows that it was chosen
+// (choose). It starts one goroutine at a time, and none after Close. Caller holds s.mu.
+func (s *Set) finishChoice() {
 	if s.finishing || s.closed || !s.unfinished() {
 		return
 	}
 	s.finishing = true
 	s.tasks.Add(1)
-	w := s.waits(s.ctx, 2*s.cfg.NodeTimeout)
+	w := s.newWait(s.ctx, 2*s.cfg.NodeTimeout)
 	go func() {
 		defer s.tasks.Done()
 		defer w.stop()
@@ -136,8 +136,8 @@ func (s *Set) finishes() {
 	}()
 }
 
-// unfinished reports whether a member keeps a later description of the set than the client goes by, and those that keep the
-// client's are no quorum: a change has stopped halfway, or is under way. Caller holds s.mu.
+// unfinished reports whether a change has stopped halfway, or is under way: a member keeps a later description of the set
+// than the client goes by, and those that keep the client's are no quorum. Caller holds s.mu.
 func (s *Set) unfinished() bool {
 	return s.known != nil && !s.quorumKeeps() && slices.ContainsFunc(s.View().nodes, s.ahead)
 }
@@ -146,10 +146,10 @@ func (s *Set) unfinished() bool {
 // them may have kept a later one than any that is still known, so an operator must say which nodes the set has. Until then
 // no client gives these members a description (mayTell). A set that was never changed heals by itself.
 //
-// A member has lost the description if it was offered the known one, and keeps none all the same: one that was just added
-// keeps none, either, until it is offered. While no set is known, the members are those of the given nodes, and one has lost
-// the description if it has answered since the client heard of the latest one: before that, the set may have been new. stale
-// are the nodes that must be asked again for that reason. Caller holds s.mu.
+// A member has lost the description if the known one was offered to it, and it keeps none all the same: one that was just
+// added keeps none, either, until then. While no set is known, the members are those of the given nodes, and one that keeps
+// none has lost it only if it said so after the client first heard of the latest one: before that, the set may have been
+// new. stale are the nodes whose answer is older: they must be joined again. Caller holds s.mu.
 func (s *Set) forgotten() (stale []*node, _ error) {
 	nodes := s.heeded()
 	var kept *wire.Description  // the latest one that a node keeps
@@ -199,9 +199,9 @@ func (s *Set) forgotten() (stale []*node, _ error) {
 	return nil, fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one keeps its epoch %d, with the members %s: nobody can know whether that was the last one. If most of these members keep it, give this program all of them; otherwise restore the set with redlock members restore", none, strings.Join(members, ", "), kept.Epoch, strings.Join(kept.Members, ", "))
 }
 
-// adopt makes the client go by d, a description of the set, from now on. If the program cannot use the set that d describes,
-// nothing counts by d (vote.Group.Refuse), and each call for a lock returns why. The program goes on to follow the set,
-// whose next description may be one that it can use. Caller holds s.mu.
+// adopt makes the client go by d, a description of the set, from now on: it sets members, view, quarantines and s.refused.
+// If the program cannot use the set that d describes, nothing counts by d (vote.Group.Refuse), and each call for a lock
+// returns why. The program goes on to follow the set, whose next description may be one that it can use. Caller holds s.mu.
 func (s *Set) adopt(d *wire.Description) {
 	before := s.known
 	if s.known = d; before != d {
@@ -245,10 +245,10 @@ func (s *Set) adopt(d *wire.Description) {
 	}
 }
 
-// nodesOf returns all nodes, and of these the members by d, a description of the set, to which it makes lanes where there
-// are none. A node that says which member it is, is that one, by whatever address; only then the address counts. Each member
-// has a lane of its own: clients that ask sentinels have all the same address. A node at the address of one member that says
-// it is another has a copy of its data, or is that one: it has no vote (vote.CopyError), and no further lane is made to it.
+// nodesOf returns all nodes, and the members by d, a description of the set, in d's order. It makes lanes where there are
+// none. A node that says which member it is, is that one, by whatever address; only then the address counts. Each member has
+// a lane of its own: clients that ask sentinels have all the same address. A node at the address of one member that says it
+// is another has a copy of its data, or is that one: it has no vote (vote.CopyError), and no further lane is made to it.
 // Caller holds s.mu.
 func (s *Set) nodesOf(d *wire.Description) (nodes, members []*node) {
 	nodes = s.lasting()
@@ -272,8 +272,8 @@ func (s *Set) nodesOf(d *wire.Description) (nodes, members []*node) {
 	return nodes, members
 }
 
-// strangers calls Warning for nodes that are of no use, once for each: given ones that are no members, and nodes that keep
-// something else than the known description. Caller holds s.mu.
+// strangers calls Events.Warning for nodes that are of no use, once for each: given ones that are no members, and nodes that
+// keep something else than the known description. Caller holds s.mu.
 func (s *Set) strangers() {
 	if s.known == nil {
 		return
@@ -314,7 +314,7 @@ func (s *Set) strangers() {
 	}
 }
 
-// lookLater runs strangers again when a change that is under way should be over. Caller holds s.mu.
+// lookLater runs strangers again in 4 NodeTimeouts, when a change that is under way should be over. Caller holds s.mu.
 func (s *Set) lookLater() {
 	if s.later != nil || s.closed {
 		return
@@ -327,8 +327,8 @@ func (s *Set) lookLater() {
 	})
 }
 
-// behind returns the members to join again, since they keep no description of the set, or an earlier one, and joining gives
-// them the known one; and those that must answer before one that keeps none may be given it (mayTell). Caller holds s.mu.
+// behind returns the nodes to join again: those that keep an earlier description, or have lost it, since joining gives them
+// the known one; and those that must answer before one may be given it (mayTell). It sets s.lacking. Caller holds s.mu.
 func (s *Set) behind() (lanes []*node) {
 	if s.known == nil {
 		return nil
@@ -402,7 +402,8 @@ func (s *Set) mayTell(m *node) bool {
 	return 2*keep > len(v.nodes) || all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.nodes))
 }
 
-// notHeardSince returns the members but n that can be reached, and have not said since what they keep. Caller holds s.mu.
+// notHeardSince returns the members that can be reached, but have not shown in answer to a request that left after since
+// what they keep. It leaves out n, which may be nil. Caller holds s.mu.
 func (s *Set) notHeardSince(n *node, since time.Time) (lanes []*node) {
 	for _, other := range s.View().nodes {
 		if other != n && other.vote.HasMet() && other.Away() == nil && !other.vote.ShownSince(since) {
@@ -412,7 +413,7 @@ func (s *Set) notHeardSince(n *node, since time.Time) (lanes []*node) {
 	return lanes
 }
 
-// tellLacking joins members again that lack the description of the set, if they may be given it now (mayTell).
+// tellLacking joins again the members that lack the description of the set, if they may be given it now. It takes s.mu.
 func (s *Set) tellLacking() {
 	s.mu.Lock()
 	behind := s.behind()
@@ -420,7 +421,7 @@ func (s *Set) tellLacking() {
 	rejoinAll(behind)
 }
 
-// gone retires the lanes to nodes that are no members any more, and returns those nodes, whose lanes the caller ends. A node
+// gone retires the lanes to nodes that are no members any more, and returns those nodes, which the caller must end. A node
 // that keeps the description that removed it needs no lane. Nor does one that was removed before the last change, and never
 // said so, since it is dead, say: a change waits for former members only (settle), and a client that still counts by an
 // earlier description finds the later one at the majority of its members that chose it. A given node keeps its lane until it
@@ -444,8 +445,9 @@ func (s *Set) gone() (lanes []*node) {
 	return lanes
 }
 
-// lasting returns the nodes without those whose lanes (queues of requests) have ended, and whose last word matters no more.
-// It matters as long as the node is a member by the known description, or by the one before (former). So a set has at most:
+// lasting returns a copy of s.nodes without those whose lanes (queues of requests) have ended, and whose last answers matter
+// no more. They matter as long as the node is a member by the known description, or by the one before (former). So a set has
+// at most:
 //
 //   - one lane to each given node, each member, and each member before the last change: wire.MaxMembers each;
 //   - one to each node at which a change looks that is under way (candidate);
@@ -461,7 +463,7 @@ func (s *Set) lasting() []*node {
 	})
 }
 
-// selfOf returns the address that n has in the known description; "": none, as far as is known. Caller holds s.mu.
+// selfOf returns the address that n has in s.known, which must not be nil; "": none, as far as is known. Caller holds s.mu.
 func (s *Set) selfOf(n *node) string {
 	self := cmp.Or(n.vote.Taken(), n.vote.Member(s.known.Set), n.Name)
 	if !s.known.Has(self) {
@@ -470,10 +472,10 @@ func (s *Set) selfOf(n *node) string {
 	return self
 }
 
-// tell puts the known description of the set into hello, what the client tells node n as it joins it. If n keeps none, it
-// takes that only while it has the marker hello.While (the key that names one life of its data): so it has not lost its data
-// again, and no other client has given it one.
-func (s *Set) tell(n *node, hello *wire.Hello) {
+// offer puts the known description of the set, if any, into hello, what the client says when it joins node n. A node that
+// keeps none stores it only while its marker, a key that shows that it lost no data, is hello.While ("": never): so it has
+// not lost its data again, and no other client has given it one. offer sets While if n may be given it (mayTell).
+func (s *Set) offer(n *node, hello *wire.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
@@ -501,7 +503,7 @@ func (s *Set) Refused(limit time.Duration) error {
 	if !stale() {
 		return s.refused
 	}
-	w := s.waits(s.ctx, limit)
+	w := s.newWait(s.ctx, limit)
 	defer w.stop()
 	for stale() && !w.over {
 		news := s.news
@@ -512,23 +514,24 @@ func (s *Set) Refused(limit time.Duration) error {
 	return s.refused
 }
 
-// Agreed reports whether votes can count: a quorum of the members was seen to keep the known description of the set.
+// Agreed reports whether votes can count: a quorum was seen to keep the known description of the set, or none is needed.
 func (s *Set) Agreed() bool {
 	v := s.View()
 	return !s.cfg.Described || v.Description != nil && s.ready.Load() == v.Description
 }
 
-// Agree waits until a quorum of the members keeps the set's description, and for the others that are about to. If the nodes
-// keep none, it has the proposal chosen, which is for the given nodes; isNew reports that. It returns when limit is over,
-// ctx ends, or so is true after the client has learned something of the set; and at once if so many nodes are away that none
-// of this can come about: then no node has a vote, and each says why.
+// Agree waits until a quorum of the members keeps the set's description, and up to half of limit for others that are about
+// to. If the nodes keep none, it has the proposal chosen, whose members are the given nodes; isNew is then true. It returns
+// when limit is over, ctx ends, or done, called after each news of the set, returns true; and at once if so many nodes are
+// away that none of this can come about: then no node has a vote, and each says why.
 //
-// The error is why the program cannot use the set. Before that, the members are asked whether it was changed meanwhile.
-// Nobody else asks them: nothing is sent for a program that cannot use the set.
-func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description, so func() bool) (isNew bool, _ error) {
-	w := s.waits(ctx, limit)
+// The error is why the program cannot use the set; nil does not say that votes can count (Agreed). Before an error the
+// members are asked whether the set was changed meanwhile: nobody else asks, as nothing is sent for a program that cannot
+// use it.
+func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description, done func() bool) (isNew bool, _ error) {
+	w := s.newWait(ctx, limit)
 	defer w.stop()
-	others := w.until(limit / 2)
+	others := w.sooner(limit / 2)
 	defer others.stop()
 	asked, again, began := false, false, s.cfg.Clock.Now()
 	for !w.over {
@@ -541,7 +544,7 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 		case refused != nil:
 			asked = true
 			s.askAll(w)
-		case so():
+		case done():
 			return isNew, nil
 		case ready && waits && others.wait(news): // half of the time, since one that hangs must leave some to the caller
 		case ready:
@@ -571,9 +574,9 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 	return isNew, s.refused
 }
 
-// Ask asks all members which description of the set they keep, until a majority names the known one, or limit or ctx ends.
+// Ask asks all members which description they keep, until a majority names the known one or cannot, or limit or ctx ends.
 func (s *Set) Ask(ctx context.Context, limit time.Duration) {
-	w := s.waits(ctx, limit)
+	w := s.newWait(ctx, limit)
 	defer w.stop()
 	s.askAll(w)
 }
@@ -592,8 +595,8 @@ func (s *Set) askAll(w *wait) {
 	}
 }
 
-// answered reports whether a majority of the members has said, since a time, that it keeps the known description, so that no
-// later one is in force. It is also true if so many are away that no majority can.
+// answered reports whether a majority of the members, asked after since, has said that it keeps the known description, so
+// that no later one is in force. It is also true if so many are away that no majority can.
 func (s *Set) answered(since time.Time) bool {
 	v, have, away := s.View(), 0, 0
 	for _, n := range v.nodes {
@@ -607,7 +610,7 @@ func (s *Set) answered(since time.Time) bool {
 	return 2*have > len(v.nodes) || 2*(len(v.nodes)-away) <= len(v.nodes)
 }
 
-// quorumKeeps reports whether a quorum of the members keeps the client's description of the set. Caller holds s.mu.
+// quorumKeeps reports whether a quorum of the members keeps the known description of the set, if any. Caller holds s.mu.
 func (s *Set) quorumKeeps() bool {
 	v, keep := s.View(), 0
 	for _, n := range v.nodes {
@@ -618,8 +621,8 @@ func (s *Set) quorumKeeps() bool {
 	return v.Description != nil && keep >= v.Quorum
 }
 
-// awaits reports whether a member is about to say that it keeps the set's description. Without its vote a first attempt
-// might fail, if another member that keeps it has no vote (quarantine). Caller holds s.mu.
+// awaits reports whether a member may soon keep the known description, and have a vote: it has not said what it keeps, or is
+// just being given it. Without its vote a first attempt might fail, if another member is in quarantine. Caller holds s.mu.
 func (s *Set) awaits() bool {
 	if s.known == nil {
 		return false
@@ -635,7 +638,8 @@ func (s *Set) awaits() bool {
 	return false
 }
 
-// fresh reports whether the set is new: most given nodes keep no description of it, and none keeps any. Caller holds s.mu.
+// fresh reports whether the set is new: no node keeps a description, as far as is known, and most given nodes have said that
+// they keep none. Caller holds s.mu.
 func (s *Set) fresh() bool {
 	none := 0
 	for _, n := range (*s.nodes.Load())[:len(s.given)] {
@@ -650,7 +654,7 @@ func (s *Set) fresh() bool {
 	return s.known == nil && none > len(s.given)/2
 }
 
-// away reports whether too many nodes are away for a majority of the given nodes, or a quorum of the members.
+// away reports whether too few members for a quorum can be reached; if no set is known, too few given nodes for a majority.
 func (s *Set) away() bool {
 	v, there := s.View(), 0
 	for _, n := range v.nodes {
@@ -665,7 +669,7 @@ func (s *Set) away() bool {
 }
 
 // chosen makes the client go by d, a description of the set that was chosen, unless it knows a later one. It joins the
-// members again that keep none or an earlier one, which gives them d.
+// members again that keep none or an earlier one, which gives them d. It takes s.mu, and does not wait.
 func (s *Set) chosen(d *wire.Description) {
 	s.mu.Lock()
 	if s.known == nil || s.known.Set == d.Set && s.known.Epoch < d.Epoch {

@@ -17,17 +17,17 @@ type node struct {
 	set  *Set
 
 	// The set's mutex protects these.
-	considered int   // how many changes look at whether the node can become a member: its lane is not retired meanwhile
-	stranger   bool  // a Warning has said that the node is of no use (strangers)
+	considered int   // how many changes are looking whether it can become a member (candidate): its lane is not retired meanwhile
+	stranger   bool  // Events.Warning has said that the node is of no use (strangers)
 	epoch      int64 // the latest epoch of the set under which the node is known to be, or to have been, a member; 0: none
 
-	// The same, of a node that keeps no description of the set. Each is a description that was the known one.
+	// And these, of a node that keeps no description of the set. Each is nil, or the description that was the known one
 	tried   *wire.Description // when the node was last asked to join again
-	offered *wire.Description // when it was last joined: it was to keep that (tell)
-	untaken *wire.Description // offered, if it kept none after that all the same
+	offered *wire.Description // when it was last joined: the join offered it to the node
+	untaken *wire.Description // offered, if the node kept none all the same
 }
 
-// newNode makes a node, and the lane to it. tried is as for Open, or nil. Caller holds s.mu.
+// newNode makes a node and the lane to it. tried, if not nil, gets its index when it was first asked. Caller holds s.mu.
 func (s *Set) newNode(name string, tried chan<- int) *node {
 	i := s.made
 	s.made++
@@ -36,20 +36,20 @@ func (s *Set) newNode(name string, tried chan<- int) *node {
 	return n
 }
 
-// end closes the lane, which must be retired.
+// end closes the lane, which must be retired. Call it once.
 func (n *node) end() {
 	n.vote.Close()
 	n.Close()
 }
 
-// addNode makes one more node, and appends it to nodes. Caller holds s.mu.
+// addNode makes one more node, and appends it to nodes, which the caller stores. Caller holds s.mu.
 func (s *Set) addNode(nodes *[]*node, name string) *node {
 	n := s.newNode(name, nil)
 	*nodes = append(*nodes, n)
 	return n
 }
 
-// rejoinAll joins the nodes again: each says which description of the set it keeps, and is given the known one (tell).
+// rejoinAll makes the lanes join the nodes again, soon: each says what it keeps, and is given the known description.
 func rejoinAll(nodes []*node) {
 	for _, n := range nodes {
 		n.Rejoin()
@@ -74,19 +74,19 @@ func newView(nodes []*node, quorum int, d *wire.Description) *View {
 	return v
 }
 
-// At returns the index of the member to which a lane leads; -1: to none.
+// At returns the index in v.Lanes of the lane n; -1: it leads to no member.
 func (v *View) At(n *lane.Lane) int { return slices.Index(v.Lanes, n) }
 
-// Member returns the address that member i has in the set's description; until that is known, its name here.
+// Member returns the address that member i of v.Lanes says it has in the set's description; before it has said so, its name.
 func (v *View) Member(i int) string { return cmp.Or(v.nodes[i].vote.Kept().Self, v.nodes[i].Name) }
 
-// Marker returns the marker of member i, the key that names one life of its data; "": it has shown none.
+// Marker returns the marker of member i of v.Lanes, a key that shows that it has lost no data; "": it has shown none.
 func (v *View) Marker(i int) string {
 	_, mark := v.nodes[i].vote.LostAt()
 	return mark
 }
 
-// Lane returns the lane to the member at this address; nil: there is none.
+// Lane returns the lane to the member with this address in the set's description; nil: there is none.
 func (v *View) Lane(member string) *lane.Lane {
 	for i, n := range v.Lanes {
 		if v.Member(i) == member {

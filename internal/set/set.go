@@ -16,9 +16,9 @@ import (
 // A Config says how a set works. All fields must be set.
 type Config struct {
 	vote.Config
-	Quorum   int                                                                 // of the given nodes, as long as the set's is not known
-	Accept   func(*wire.Description) error                                       // why this program cannot use a set with this description; nil: it can
-	Identify func(ctx context.Context, address string) (runID string, err error) // asks for the run_id of what answers at an address; nil: it cannot be asked
+	Quorum   int                                                                 // how many of the given nodes must grant a lock, until the set's description says it
+	Accept   func(*wire.Description) error                                       // returns why this program cannot use a set with this description; nil: it can. The Set calls it under s.mu
+	Identify func(ctx context.Context, address string) (runID string, err error) // asks what answers at an address for its run_id; "": it does not say. A nil Identify: nobody can be asked
 	Events   Events
 }
 
@@ -36,29 +36,30 @@ type Set struct {
 	group *vote.Group
 	given []string // the names of the nodes that the program was given
 	view  atomic.Pointer[View]
-	nodes atomic.Pointer[[]*node] // the given nodes first; then all that are members, have just been, or are to become members
+	nodes atomic.Pointer[[]*node] // the given nodes first; then all that are members, were until lately, or may become members (lasting). Never changed in place
 
 	mu      sync.Mutex        // protects what follows, and each change of view and nodes
 	known   *wire.Description // the set's description by which the client goes; nil: none yet
 	refused error             // why this program cannot use the set; nil: it can
-	news    chan struct{}     // closed, and made anew, when one of these, or what a node keeps, has changed
-	changed chan struct{}     // the same, when known has changed
+	news    chan struct{}     // closed, and made anew, when known, refused, or what a node keeps may have changed
+	changed chan struct{}     // closed, and made anew, when known has changed
 	closed  bool
-	made    int // how many lanes there have been
+	made    int // how many lanes were made: the index of the next one
 
-	finishing bool        // a goroutine finishes a choice (finishes)
+	finishing bool        // a goroutine of finishChoice runs
 	later     *time.Timer // runs strangers again (lookLater); nil: it is not set
 
 	ctx   context.Context // of what the set does by itself; Close ends it
 	stop  context.CancelFunc
 	tasks sync.WaitGroup // the goroutines of that
 
-	lacking atomic.Bool                      // a member keeps no description, and may not be given it yet (mayTell)
-	ready   atomic.Pointer[wire.Description] // the last one that a quorum was seen to keep; nil: none
+	lacking atomic.Bool                      // a member has lost the description, and may not be given it yet (mayTell)
+	ready   atomic.Pointer[wire.Description] // the last description that a quorum was seen to keep; nil: none (Agreed)
 }
 
-// Open makes a Set, and a lane to each given node. names are those in errors. open makes the connection to a node, also
-// later, when another node becomes a member. tried gets each given node's index when the first attempt to connect has ended.
+// Open makes a Set, and a lane to each given node. names are the nodes' names in errors. open makes the connection to the
+// node with this index and name; the Set calls it again, with s.mu held, for each node that becomes a member later. tried
+// gets a given node's index when the first attempt to connect has ended, with success or not; it needs room for all.
 func Open(cfg Config, names []string, open func(node int, name string, s lane.Session) lane.Server, tried chan<- int) *Set {
 	s := &Set{cfg: cfg, open: open, given: names, news: make(chan struct{}), changed: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -75,7 +76,7 @@ func Open(cfg Config, names []string, open func(node int, name string, s lane.Se
 	return s
 }
 
-// setView makes v, the members and their quorum, the view of all that begins from now on. Caller holds s.mu.
+// setView makes v what View returns from now on, and its members' clocks those of the median. Caller holds s.mu.
 func (s *Set) setView(v *View) {
 	var members []*vote.Node
 	for _, n := range v.nodes {
@@ -85,24 +86,24 @@ func (s *Set) setView(v *View) {
 	s.view.Store(v)
 }
 
-// View returns the members as they are known now.
+// View returns the members and their quorum as they are known now. A View never changes: call View again to see a change.
 func (s *Set) View() *View { return s.view.Load() }
 
-// Lane returns the first lane to a given node, by its index; it may have been retired.
+// Lane returns the first lane that was made to a given node, by the index of its name in Open; it may have been retired.
 func (s *Set) Lane(given int) *lane.Lane { return (*s.nodes.Load())[given].Lane }
 
-// Ticket returns an instant of the client's, in microseconds, by the median of the nodes' clocks: a waiter's rank in the
-// queues. good is false if the median is not known to within NodeTimeout: a majority of the nodes has not replied yet, or
-// only later than any request waits, or a long time ago.
+// Ticket returns a waiter's rank in the queues: at, an instant of the client's clock, in microseconds by the median of the
+// nodes' clocks, so that all clients' ranks can be compared. good is false if the median is not known to within NodeTimeout,
+// since a majority of the nodes has not replied yet, or more slowly than that, or not for a long time.
 func (s *Set) Ticket(at time.Time) (ticket int64, good bool) {
 	ticket, width, known := s.group.Ticket(at)
 	return ticket, known && width <= s.cfg.NodeTimeout
 }
 
-// Number returns the fence to propose for a lock that is acquired by plain commands (wire.PlainAnswer): the time at by the
-// median of the nodes' clocks, in microseconds. good is false if that is not known well enough, or a member has no vote for
-// such a lock; a number that is too small costs an attempt. It is also false without MaxNodeSkew: then fences of the future
-// count, and the number may be too small until time has caught up with one.
+// Number returns the fence (fencing token) to propose for a lock that is acquired by plain commands, without a script
+// (wire.PlainAnswer): at by the median of the nodes' clocks, in microseconds. An attempt with a number that is too small
+// fails. If good is false, use the script: the median is not known well enough (Ticket), a member's server does not serve
+// plain acquires, or MaxNodeSkew is off, so that one fence from the future would make all numbers too small until that time.
 func (s *Set) Number(at time.Time) (number int64, good bool) {
 	if s.cfg.MaxNodeSkew <= 0 {
 		return 0, false
@@ -115,12 +116,12 @@ func (s *Set) Number(at time.Time) (number int64, good bool) {
 	return s.Ticket(at)
 }
 
-// Beyond returns by how much a fence is ahead of the median of the nodes' clocks, if too much for a vote (fence.go); else 0.
+// Beyond returns by how much a fence is ahead of the median of the nodes' clocks, if too much for a vote; 0: no, or unknown.
 func (s *Set) Beyond(number int64, now time.Time) time.Duration {
 	return s.group.Beyond(number, s.group.Middle(now))
 }
 
-// Close makes the lanes send what they have, for at most patience, and waits until they and the set's goroutines end.
+// Close makes the lanes send what they have, for at most patience, and waits until they and the set's goroutines have ended.
 func (s *Set) Close(patience time.Duration) {
 	s.mu.Lock()
 	s.closed = true // no node becomes a member any more
@@ -147,7 +148,7 @@ func (s *Set) Close(patience time.Duration) {
 	s.tasks.Wait()
 }
 
-// Weigh returns for each lane how many requests it holds: those that have not left yet, and the releases that it owes.
+// Weigh returns how many requests each lane holds: those that have not left yet, and the releases that no reply has settled.
 func (s *Set) Weigh() []int {
 	nodes := *s.nodes.Load()
 	all := make([]int, len(nodes))

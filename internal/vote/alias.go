@@ -15,9 +15,9 @@ import (
 
 // An Alias is another address that a node says is its own, and what asking the address has shown.
 type Alias struct {
-	Self  string // the address
-	runID string // of the process that has said so
-	state atomic.Int32
+	Self  string       // the address
+	runID string       // of the node's process, which says so
+	state atomic.Int32 // what asking has shown: asked …
 }
 
 const (
@@ -27,8 +27,8 @@ const (
 	anotherServer              // another process answers there: the node has a copy of its data
 )
 
-// unproven reports whether the node may be a copy of another server's data: that server answers at the address, or nothing
-// has answered yet. It is false for nil: the node says no other address.
+// unproven reports whether the node must count as a copy of another server's data: another server answers at the address, or
+// nothing has answered yet. It is false if the node is believed, and for nil: the node says no other address.
 func (a *Alias) unproven() bool {
 	if a == nil {
 		return false
@@ -38,7 +38,7 @@ func (a *Alias) unproven() bool {
 }
 
 // Answered records the run_id of the process that answers at the address; "": none, or it does not say. It reports whether
-// that changes what was known.
+// the state was another one before, so that the caller must judge the node anew.
 func (a *Alias) Answered(runID string) bool {
 	state := noAnswer
 	switch runID {
@@ -52,7 +52,7 @@ func (a *Alias) Answered(runID string) bool {
 }
 
 // SaysAlias records that the node, whose process has this run_id, says that its address is self. It returns the Alias if the
-// caller is to ask that address; nil: the address is being asked, or a server has answered there.
+// caller is to ask that address, and to call Answered; nil: the address is being asked, or a server has answered there.
 func (m *Node) SaysAlias(self, runID string) *Alias {
 	a := m.alias.Load()
 	switch {
@@ -65,8 +65,8 @@ func (m *Node) SaysAlias(self, runID string) *Alias {
 	return a
 }
 
-// SaysNoAlias records that the node says no other address. If it keeps no description any more (keeps is false), it is not
-// taken for the member that it said it was, unless that was proven.
+// SaysNoAlias records that the node says no other address. If it keeps no description either (keeps is false), the client
+// forgets which member the node said it was, unless that was proven.
 func (m *Node) SaysNoAlias(keeps bool) {
 	if a := m.alias.Swap(nil); !keeps && a.unproven() {
 		m.mu.Lock()
@@ -75,7 +75,7 @@ func (m *Node) SaysNoAlias(keeps bool) {
 	}
 }
 
-// CopyOf returns the address of the server of whose data the node has a copy; "": of none, as far as is known.
+// CopyOf returns the address of the server whose data the node has a copy of; "": it has none, as far as is known.
 func (m *Node) CopyOf() string {
 	if a := m.alias.Load(); a != nil && a.state.Load() == anotherServer {
 		return a.Self

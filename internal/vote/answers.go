@@ -15,7 +15,8 @@ import (
 // and so which description it keeps (mayTell in package set).
 const longAgo = 1
 
-// Bind completes the requests of a batch that is about to leave (lane.Node).
+// Bind sets what depends on the node in a batch that is about to leave: the marker that the client knows, the deadline by
+// the node's clock, and the proposed fence. It returns what is known of the node at now, for Judge.
 func (m *Node) Bind(batch []*lane.Request, now time.Time) (b lane.Before) {
 	m.mu.Lock()
 	b.Mark, b.Kept, b.Rest = m.mark, m.kept, m.rest(now)
@@ -41,9 +42,10 @@ func (m *Node) Bind(batch []*lane.Request, now time.Time) (b lane.Before) {
 	return b
 }
 
-// Judge changes the replies of a batch that left at sent to what they are worth. A grant counts if the node had a vote
-// before it was asked (before), and still has one after what its replies say of its clock. vouched reports whether the node
-// has shown the marker that the client knew. again: the node may keep another description since, and must be joined again.
+// Judge changes the replies to a batch that left at sent to what they are worth; before is what Bind returned. A grant
+// counts if the node had a vote before it was asked, and still has one after what its replies say of its clock. vouched
+// reports whether the node has shown the marker that the client knew, so has lost no data. again: the node may keep another
+// description of the set by now, and must be joined again.
 func (m *Node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) (vouched, again bool) {
 	now := m.Now()
 	seen := int64(0) // replies with the same time share one look at the clock
@@ -78,7 +80,7 @@ func (m *Node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) 
 	return vouched, again
 }
 
-// A knowledge is what is known of a node when the replies of a batch are judged.
+// A knowledge is what is known of a node when the replies to a batch are judged, and was when it left (Before).
 type knowledge struct {
 	lane.Before
 	after  time.Duration // for how long the node has no vote now; 0: it has one
@@ -87,7 +89,7 @@ type knowledge struct {
 	middle time.Time     // the median of the nodes' clocks; zero: not known
 }
 
-// judge changes the reply to q to what it is worth.
+// judge changes q.Reply to what it is worth by k: a grant that is no vote gets another Status, and the reason as its Err.
 func (m *Node) judge(q *lane.Request, k *knowledge) {
 	r := &q.Reply
 	unfit := func(why error) { r.Status, r.Err = wire.Unfit, why }
@@ -127,11 +129,11 @@ func (m *Node) judge(q *lane.Request, k *knowledge) {
 	}
 }
 
-// retell is how old a node's marker may be, as last shown, to refuse a long TTL by it. Then it is joined again.
+// retell: if the marker was last shown longer ago than this, the refusal of a long TTL has the node joined again.
 const retell = time.Second
 
-// Refuses returns why q need not be sent (lane.Node): its lock lives longer than the description allows under which it would
-// count; nil: it does not. old is true if the node last showed its marker more than retell ago.
+// Refuses returns an error if q's lock lives longer than the description allows under which q would count (q.By): q need not
+// be sent. old is true if the node showed its marker more than retell ago, so that it may keep another description now.
 func (m *Node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	if q.Op != wire.Acquire && q.Op != wire.Extend || q.By == nil || q.Claim.TTL <= wire.Milliseconds(q.By.MaxTTL) {
 		return nil, false
@@ -139,10 +141,10 @@ func (m *Node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	return tooLongError{q.Claim.TTL, wire.Milliseconds(q.By.MaxTTL)}, !m.ShownSince(now.Add(-retell))
 }
 
-// stays reports whether the marker that the node had after the extension q is of the description of the set under which q
-// counts. The node compares an acquire with the marker that was known when the request left. It does not compare an
-// extension, since a lock outlives what a node may forget of others. But the extension must not count if the node serves
-// another description: two changes later, others may have a quorum without a node in common (EXTEND_EPOCH in docs/model).
+// stays reports whether the extension q counts under q.By, a description of the set: the node's marker names its epoch after
+// q. The node compares an acquire with the marker that was known when the request left. It does not compare an extension, as
+// a lock outlives what a node may forget of others. But an extension must not count if the node serves another description:
+// two changes later, others may have a quorum without a node in common (EXTEND_EPOCH in docs/model).
 func stays(q *lane.Request) bool {
 	if q.By == nil {
 		return true

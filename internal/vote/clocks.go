@@ -47,8 +47,8 @@ const resolution = 500 * time.Microsecond
 
 // An offsetEstimate is what a client knows about one node's clock.
 type offsetEstimate struct {
-	low, up time.Duration // bounds of the node's clock less the client's
-	at      time.Time     // as of when, by the client's clock; zero: nothing is known
+	low, up time.Duration // bounds of the offset: the node's clock less the client's
+	at      time.Time     // when they were found, by the client's clock; zero: nothing is known
 	moved   time.Duration // the sum of steps forward that speed does not explain, less what was forgiven since
 }
 
@@ -60,16 +60,16 @@ type tolerance struct {
 	steps          time.Duration
 }
 
-// slack returns by how much a clock's speed may have moved it in the time since the last reply.
+// slack returns by how much a clock's speed may have moved it, against the client's, in the time since its last reply.
 func (a *tolerance) slack(since time.Duration) time.Duration {
 	return time.Duration(max(a.speed*float64(min(since, a.short)), quartz*float64(since)))
 }
 
-// tolerance divides the drift of a lock, by which its validity is shorter than its TTL: half is for speed. Of the other
-// half, a millisecond is for Redis, and half of the rest for steps, since the same amount may be forgiven during the lock's
-// life. By default each lock has its own drift: speed gets the part that grows with the TTL, and steps get half a
-// millisecond. A given drift is the same for all locks, so its half is for the life of the longest that the set allows.
-// Clocks that are never set need quartz and resolution, so these are excused if the drift leaves less.
+// tolerance returns what is excused if no lock lives longer than longest. It divides a lock's drift, by which its validity
+// is shorter than its TTL: half is for speed. Of the other half, a millisecond is for Redis, and half of the rest for steps,
+// since the same amount may be forgiven during the lock's life. By default each lock has its own drift: speed gets the part
+// that grows with the TTL, and steps get half a millisecond. A given drift is the same for all locks: its half is for the
+// life of the longest. Clocks that are never set need quartz and resolution: these are excused if the drift leaves less.
 func (cfg *Config) tolerance(longest time.Duration) tolerance {
 	if cfg.Drift == 0 {
 		return tolerance{speed: 0.01, short: cfg.TTL, longest: longest, steps: resolution}
@@ -82,8 +82,9 @@ func (cfg *Config) tolerance(longest time.Duration) tolerance {
 	}
 }
 
-// sample records that the node's clock showed t at some moment from sent to now. It returns the step of the node's clock,
-// positive if forward; 0: none, or allow excuses it. Steps back do no harm: they neither add up nor offset steps forward.
+// sample records that the node's clock showed t at some moment from sent, when the request left, to now. It returns the step
+// of the node's clock, positive if forward; 0: none, or allow excuses it. Steps back do no harm: they neither add up nor
+// offset steps forward.
 //
 // If the client's own two clocks disagree about the time since the last sample, its host was suspended, or its clock set,
 // and the node's clock cannot be judged: sample starts anew, as with the first reply.
@@ -140,7 +141,7 @@ type nodeClock struct {
 	lastStep clockStep
 }
 
-// NewGroup returns a group without members.
+// NewGroup returns a group without members, for a set that allows TTLs up to cfg.MaxTTL.
 func NewGroup(cfg *Config) *Group {
 	g := &Group{cfg: cfg}
 	g.Bound(cfg.MaxTTL)
@@ -148,7 +149,7 @@ func NewGroup(cfg *Config) *Group {
 }
 
 // Bound makes quarantines, in which a node that may have forgotten locks has no vote, outlast locks with the TTL longest,
-// and their drift. It returns the length of a quarantine before, and now.
+// and their drift. It returns how long a quarantine was before, and is now.
 func (g *Group) Bound(longest time.Duration) (before, now time.Duration) {
 	g.mu.Lock()
 	g.allow = g.cfg.tolerance(longest)
@@ -161,13 +162,13 @@ func (g *Group) Bound(longest time.Duration) (before, now time.Duration) {
 // under the description that the client knows (wire.Description.Longest).
 func (g *Group) Quarantine() time.Duration { return time.Duration(g.quarantine.Load()) }
 
-// Refuse makes no vote count under d, a description of the set that the program cannot use.
+// Refuse makes no vote count under d, a description of the set that the program cannot use. It replaces the one before.
 func (g *Group) Refuse(d *wire.Description) { g.unusable.Store(d) }
 
-// usable reports whether votes may count under d, a description of the set; nil may: the nodes keep none then.
+// usable reports whether votes may count under d: it is not the description that Refuse was called with. Nil may.
 func (g *Group) usable(d *wire.Description) bool { return d == nil || g.unusable.Load() != d }
 
-// Elect makes these nodes' clocks those of the median.
+// Elect makes these nodes' clocks those of the median, by which Ticket, Skewed and others go.
 func (g *Group) Elect(members []*Node) {
 	clocks := make([]*nodeClock, len(members))
 	for i, m := range members {
@@ -178,8 +179,8 @@ func (g *Group) Elect(members []*Node) {
 	g.members = clocks
 }
 
-// sample is offsetEstimate.sample for a node. It also returns how far the node's clock is from the median of all, if that is
-// more than MaxNodeSkew; else 0. known is false if the median is not known.
+// sample records that the clock k showed t at some moment from sent to now. It returns the step of the clock, as
+// offsetEstimate.sample does, and how far it is ahead of the median, as skew does. known: the median is known.
 func (g *Group) sample(k *nodeClock, sent, now, t time.Time) (step, skew time.Duration, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -194,7 +195,7 @@ type clockStep struct {
 	by time.Duration
 }
 
-// alike records a step of a node's clock, and reports whether it is more likely the client's own clock that was wrong: a
+// alike records that the clock k has made a step, by, and reports whether more likely the client's own clock was wrong: a
 // majority of the members' clocks have made the same step within the duration within, in which the client hears of all
 // nodes. It is true once for all of them, and false with a single member: nothing tells one clock from the other. Only what
 // people read depends on it: if the nodes' clocks really were set forward together (on one host), all dropped locks early.
@@ -215,7 +216,7 @@ func (g *Group) alike(k *nodeClock, now time.Time, by, within time.Duration) boo
 	return true
 }
 
-// skew returns how far a node's clock is from the median of all at now, if that is more than MaxNodeSkew; else 0.
+// skew returns how far the clock k is ahead of the median of all at now (negative: behind), if beyond MaxNodeSkew; else 0.
 func (g *Group) skew(k *nodeClock, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -223,7 +224,8 @@ func (g *Group) skew(k *nodeClock, now time.Time) time.Duration {
 	return skew
 }
 
-// off is skew for a caller that holds g.mu. known is false if the median is not known, or nothing of this clock.
+// off returns how far the clock k is ahead of the median of all at now (negative: behind), if beyond MaxNodeSkew; else 0.
+// known is false if MaxNodeSkew is on, and the median or k is not known. Caller holds g.mu.
 func (g *Group) off(k *nodeClock, now time.Time) (skew time.Duration, known bool) {
 	if g.cfg.MaxNodeSkew <= 0 || k.at.IsZero() {
 		return 0, g.cfg.MaxNodeSkew <= 0
@@ -240,7 +242,7 @@ func (g *Group) off(k *nodeClock, now time.Time) (skew time.Duration, known bool
 	return skew, known
 }
 
-// uncertainty returns by how much the offset of a node's clock may have changed since its last sample.
+// uncertainty returns by how much the offset of a node's clock may have changed since its last sample. Caller holds g.mu.
 func (g *Group) uncertainty(k *offsetEstimate, now time.Time) time.Duration {
 	since := now.Sub(k.at)
 	return g.allow.slack(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
@@ -269,7 +271,7 @@ func (g *Group) median(now time.Time) (low, up time.Duration, ok bool) {
 	return lows[i], ups[i], true
 }
 
-// Middle returns the latest time that the median of the nodes' clocks may show at now; zero: unknown, or MaxNodeSkew off.
+// Middle returns the latest time that the median of the nodes' clocks may show at now; zero: not known, or no MaxNodeSkew.
 func (g *Group) Middle(now time.Time) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -280,8 +282,8 @@ func (g *Group) Middle(now time.Time) time.Time {
 	return now.Round(0).Add(up)
 }
 
-// Beyond returns by how much a fence is ahead of middle, the median of the nodes' clocks, if that is so much that the grant
-// is no vote; else 0, also if middle is zero. See fence.go.
+// Beyond returns by how much a fence (number, in microseconds) is ahead of middle, the median of the nodes' clocks, if that
+// is so much that the grant is no vote; else 0, also if middle is zero. See fence.go.
 func (g *Group) Beyond(number int64, middle time.Time) time.Duration {
 	if middle.IsZero() {
 		return 0
@@ -293,9 +295,9 @@ func (g *Group) Beyond(number int64, middle time.Time) time.Duration {
 	return ahead
 }
 
-// Ticket returns an instant of the client's, in microseconds, by the median of the nodes' clocks, so that tickets of clients
-// can be compared, whatever their own clocks show. It is the middle of a range of this width. If known is false, the median
-// is not known, and the ticket is by the client's own clock.
+// Ticket returns at, an instant of the client's clock, in microseconds by the median of the nodes' clocks, so that tickets
+// of clients can be compared, whatever their own clocks show. It is the middle of a range that is width wide. If known is
+// false, the median is not known, and the ticket is by the client's own clock.
 func (g *Group) Ticket(at time.Time) (ticket int64, width time.Duration, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -303,7 +305,8 @@ func (g *Group) Ticket(at time.Time) (ticket int64, width time.Duration, known b
 	return at.Round(0).Add(low + (up-low)/2).UnixMicro(), up - low, known
 }
 
-// latest returns the latest time, in microseconds, that a node's clock may show at an instant of the client's; 0: not known.
+// latest returns the latest time, in microseconds, that the node's clock k may show at an instant of the client's clock,
+// such as a request's deadline; 0: at is zero, or nothing is known of the clock.
 func (g *Group) latest(k *nodeClock, at time.Time) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,8 +14,8 @@ type Config struct {
 	DriftOf     func(ttl time.Duration) time.Duration // the drift of a lock with this TTL
 	Quarantine  time.Duration                         // for how long, at least, a node has no vote that may have forgotten locks; negative: off
 	MaxNodeSkew time.Duration                         // how far a node's clock may be from the median of all; negative: off
-	Described   bool                                  // votes count only under a description of the set
-	WatchVotes  bool                                  // Votes is called when a quarantine ends, and not only with the next request
+	Described   bool                                  // nodes vote only if they keep the set's description
+	WatchVotes  bool                                  // Events.Votes is called as soon as a quarantine ends, and not only with the next request
 	Events      Events
 }
 

@@ -34,11 +34,11 @@ func (e UntoldError) Error() string {
 	return "it does not keep the description of the set by which the others vote"
 }
 
-// Votes reports whether the node keeps that description now, and can vote.
+// Votes reports whether the node by now keeps the description that it lacked, and has a vote: another attempt may succeed.
 func (e UntoldError) Votes() bool { return e.by != nil && e.node.Keeps(e.by) && e.node.votes() }
 
-// Outdated reports whether known, the description that the client goes by now, is another one than when the node had no
-// vote.
+// Outdated reports whether the client has changed its description since: known, the one by which it goes now, is not the one
+// that the node lacked.
 func (e UntoldError) Outdated(known *wire.Description) bool { return e.by != known }
 
 // A ForeignError says that a node keeps the description of another set.
@@ -55,7 +55,7 @@ func (e CopyError) Error() string {
 	return fmt.Sprintf("it says that it is the member %s: it has a copy of its data, or is that server: make it forget, with redlock members forget, or give each member a server", e.Of)
 }
 
-// Taken returns the address of the set's member for which the node is taken; "": of none.
+// Taken returns the address of the member of the set that the client takes the node to be; "": none.
 func (m *Node) Taken() string {
 	if as := m.as.Load(); as != nil {
 		return *as
@@ -63,12 +63,12 @@ func (m *Node) Taken() string {
 	return ""
 }
 
-// TakeFor sets which member the node is taken for, by its address; nil: for none. A node that itself says it is another
-// member has no vote then (CopyError).
+// TakeFor sets which member of the set, by its address, the client takes the node to be; nil: none. A node that itself says
+// it is another member has no vote then (CopyError).
 func (m *Node) TakeFor(member *string) { m.as.Store(member) }
 
-// unlike returns why a node that keeps kept has no vote under d, a description of the set; nil: it keeps d, and the program
-// can use d.
+// unlike returns why a node that keeps kept has no vote under d, a description of the set: the program cannot use d, or the
+// node does not keep it (differs); nil: neither. d is nil if the client knows no description.
 func (m *Node) unlike(kept wire.Kept, d *wire.Description) error {
 	if !m.group.usable(d) {
 		return errUnusable
@@ -76,7 +76,8 @@ func (m *Node) unlike(kept wire.Kept, d *wire.Description) error {
 	return m.differs(kept, d)
 }
 
-// differs returns why a node that keeps kept does not count as one that keeps d, a description of the set; nil: it does.
+// differs returns why a node that keeps kept does not count as a member that keeps d, a description of the set; nil: it
+// does. If d is nil, it returns nil only if votes need no description (Config.Described).
 func (m *Node) differs(kept wire.Kept, d *wire.Description) error {
 	switch {
 	case d == nil && !m.cfg.Described:
@@ -94,8 +95,8 @@ func (m *Node) differs(kept wire.Kept, d *wire.Description) error {
 	return UntoldError{m, d}
 }
 
-// Kept returns what the node keeps: the set's description, and its own address in it. It is empty if nothing is known, the
-// node keeps none, or it may be a copy of another server's data (alias.go).
+// Kept returns what the node keeps: the set's description, and its own address in it. Its Description is nil if the node
+// keeps none, has not said so yet, or may be a copy of another server's data (alias.go).
 func (m *Node) Kept() wire.Kept {
 	if m.alias.Load().unproven() {
 		return wire.Kept{}
@@ -105,8 +106,8 @@ func (m *Node) Kept() wire.Kept {
 	return m.kept
 }
 
-// Keep records what the node keeps (the set's description), and its marker, the key that names one life of its data. The set
-// calls it each time the node has been joined.
+// Keep records what the node keeps (t, the set's description), and its marker, a key that shows that it has not lost data.
+// The set calls it each time the node has been joined.
 func (m *Node) Keep(t wire.Kept, mark wire.Marker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,29 +119,29 @@ func (m *Node) Keep(t wire.Kept, mark wire.Marker) {
 	}
 }
 
-// KeptSince returns when the client first heard that the node keeps the description of the set that it keeps now, or none.
+// KeptSince returns when the client first heard that the node keeps what it keeps now: a description of the set, or none.
 func (m *Node) KeptSince() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.since
 }
 
-// Keeps reports whether the node keeps d, a description of the set, and is the member that it says it is.
+// Keeps reports whether the node keeps d, a description of the set, and is no copy of the member that it says it is.
 func (m *Node) Keeps(d *wire.Description) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.differs(m.kept, d) == nil
 }
 
-// LostAt returns when the node last may have lost its data, and the marker that it has had since (the key that names one
-// life of its data). Zero and "" mean that the node has shown none.
+// LostAt returns when the node last may have lost all its data, and its marker since then (a key that shows that it has lost
+// none). Zero and "" mean that the node has shown none.
 func (m *Node) LostAt() (time.Time, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.emptied, m.mark
 }
 
-// HasMet reports whether the node has said which description of the set it keeps; false while it may be a copy (alias.go).
+// HasMet reports whether the node has said which description it keeps, or none; false while it may be a copy (alias.go).
 func (m *Node) HasMet() bool {
 	if m.alias.Load().unproven() {
 		return false
@@ -150,7 +151,7 @@ func (m *Node) HasMet() bool {
 	return m.joined
 }
 
-// Member returns the address that the node has in the set of this name, as it last said; "": none, or it may be a copy.
+// Member returns the address that the node last said it has in the set of this name; "": none, or it may be a copy.
 func (m *Node) Member(set string) string {
 	if m.alias.Load().unproven() {
 		return ""

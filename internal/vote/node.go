@@ -45,26 +45,26 @@ type Node struct {
 	clock nodeClock // the group's mutex guards it
 
 	began   time.Time    // when the Node was made
-	shownAt atomic.Int64 // when the latest request left that was answered with the marker: the time since began, and 1; 0: none was
+	shownAt atomic.Int64 // when the latest request left that was answered with the marker: nanoseconds since began, plus 1; 0: none was
 
-	as    atomic.Pointer[string] // the address of the member for which it is taken; nil: for none
+	as    atomic.Pointer[string] // the address of the member for which the client takes it; nil: for none
 	alias atomic.Pointer[Alias]  // another address that it says is its own; nil: it says none
 
-	scriptOnly atomic.Bool // acquires of plain commands are void here; see wire.PlainAnswer
+	scriptOnly atomic.Bool // an acquire by plain commands (wire.PlainAnswer) never counts here
 
 	mu      sync.Mutex    // protects what follows
 	joined  bool          // it has said what it keeps
 	kept    wire.Kept     // the set's description, and its own address, that it keeps
-	self    wire.Kept     // the last kept that was not empty
+	self    wire.Kept     // the last kept that had a description
 	keptBy  wire.Marker   // the marker that it had then
-	since   time.Time     // when it first said that it keeps kept
+	since   time.Time     // when the client first heard that it keeps kept
 	met     bool          // its marker is known
 	mark    string        // the marker's text
 	known   wire.Marker   // the same, parsed
 	lost    time.Time     // when it last may have forgotten something, by the client's clock; zero: never
-	why     error         // what happened then
-	emptied time.Time     // when it last may have lost all its data, and its marker: lost, or before
-	skew    time.Duration // how far its clock is from the median of all, if that is too far; else 0
+	why     error         // what happened at lost
+	emptied time.Time     // when it last may have lost all its data, and its marker with that; no later than lost
+	skew    time.Duration // how far its clock is from the median of all, if so far that it has no vote; else 0
 	ahead   bool          // it gave a fence that was ahead of the time, and Warning was called
 
 	// Which Events were called.
@@ -72,7 +72,7 @@ type Node struct {
 	voteless bool        // Quarantined, or the Warning about its clock, and Votes not since
 	held     error       // why it has no vote, for a Quarantined that waits for Up; nil: none waits
 	watch    *time.Timer // calls lookAtVote at the end of the quarantine, if WatchVotes
-	closed   bool        // and watch is set no more
+	closed   bool        // Close was called: watch is set no more
 }
 
 // NewNode returns a Node of which nothing is known yet.
@@ -80,7 +80,7 @@ func NewNode(name string, cfg *Config, g *Group) *Node {
 	return &Node{name: name, cfg: cfg, group: g, began: cfg.Clock.Now()}
 }
 
-// Vouched records that the node has shown the marker that the client knows, in answer to a request that left at sent.
+// Vouched records that a request which left at sent was answered with the marker that the client knows: no data was lost.
 func (m *Node) Vouched(sent time.Time) {
 	now := int64(sent.Sub(m.began)) + 1
 	for before := m.shownAt.Load(); now > before && !m.shownAt.CompareAndSwap(before, now); {
@@ -88,7 +88,7 @@ func (m *Node) Vouched(sent time.Time) {
 	}
 }
 
-// ShownSince reports whether the node has shown its marker in answer to a request that left after since; zero: ever.
+// ShownSince reports whether a request that left after since (zero: any) was answered with the marker: no data is lost.
 func (m *Node) ShownSince(since time.Time) bool {
 	at := m.shownAt.Load()
 	return at != 0 && (since.IsZero() || at > int64(since.Sub(m.began)))
@@ -97,12 +97,12 @@ func (m *Node) ShownSince(since time.Time) bool {
 // Now returns the client's time.
 func (m *Node) Now() time.Time { return m.cfg.Clock.Now() }
 
-// Marked reports whether the client wants nodes to have a marker.
+// Marked reports whether nodes are to have markers: without quarantines the client does not ask whether they have lost data.
 func (m *Node) Marked() bool { return m.cfg.Quarantine > 0 }
 
-// Joined records the node's answer to join.lua, which was sent at sent. A new marker begins the node's quarantine. If
-// markers are in use, Joined calls heard before it stores the marker: the marker may be of a later description of the set,
-// and the set must know of that before a grant under it is judged.
+// Joined records the node's answer to join.lua, which left at sent. A new marker begins the node's quarantine. If markers
+// are in use, Joined first calls heard with the marker (zero: unreadable), without m.mu, and then stores it: it may be of a
+// later description of the set, and the set must know of that before a grant under it is judged.
 func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marker)) {
 	now := m.Now()
 	m.scriptOnly.Store(mark.ScriptOnly)
@@ -140,12 +140,13 @@ func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marke
 	})
 }
 
-// lose takes the node's vote away for a quarantine that began at the time at, if so returns true. If data is true, the node
-// may have lost all its data. lose calls so with m.mu held: the new marker must not be there without its quarantine.
-func (m *Node) lose(at time.Time, data bool, why error, so func() bool) {
+// lose takes the node's vote away for a quarantine that began at the time at, if update returns true, and at is the latest
+// yet. data: it may have lost all data. lose calls update with m.mu held: a new marker must not be there without its
+// quarantine.
+func (m *Node) lose(at time.Time, data bool, why error, update func() bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	lost := so()
+	lost := update()
 	later := lost && at.After(m.lost)
 	if later {
 		m.lost, m.why = at, why
@@ -158,8 +159,8 @@ func (m *Node) lose(at time.Time, data bool, why error, so func() bool) {
 	}
 }
 
-// quarantined calls Events.Quarantined: the node has no vote for rest, because of why. If the node is down, that waits for
-// Up, since the lane joins a node before it calls Up. Caller holds m.mu.
+// quarantined calls Events.Quarantined: the node has no vote for rest, because of why. While the node is down, it only
+// stores why for Up, since the lane joins a node before it calls Up. Caller holds m.mu.
 func (m *Node) quarantined(rest time.Duration, why error) {
 	if m.away {
 		m.held = why
@@ -170,7 +171,7 @@ func (m *Node) quarantined(rest time.Duration, why error) {
 	m.await(rest)
 }
 
-// await makes lookAtVote run after d, if WatchVotes. Caller holds m.mu.
+// await makes lookAtVote run after d, in place of an earlier time, if WatchVotes is set. Caller holds m.mu.
 func (m *Node) await(d time.Duration) {
 	switch {
 	case !m.cfg.WatchVotes || m.closed:
@@ -189,7 +190,8 @@ func (m *Node) lookAtVote() {
 	}
 }
 
-// votesAgain calls Events.Votes if the node has a vote and the last event said that it has none. Caller holds m.mu.
+// votesAgain calls Events.Votes if the node can be reached and has a vote, and the last event said that it has none. If the
+// quarantine is not over, it sets the timer to look again. Caller holds m.mu.
 func (m *Node) votesAgain() {
 	if !m.voteless || m.away || m.skew != 0 {
 		return
@@ -202,7 +204,7 @@ func (m *Node) votesAgain() {
 	m.cfg.Events.Votes(m.name)
 }
 
-// Down records that nothing is sent to the node (lane.Node), and calls Events.Down.
+// Down records that nothing is sent to the node, and why (lane.Node), and calls Events.Down.
 func (m *Node) Down(why *lane.Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -210,7 +212,7 @@ func (m *Node) Down(why *lane.Failure) {
 	m.cfg.Events.Down(m.name, why)
 }
 
-// Up records that requests are sent again, after so long. It calls Events.Up, then Quarantined or Votes if due.
+// Up records that requests are sent again; the node was down so long. It calls Events.Up, and Quarantined or Votes if due.
 func (m *Node) Up(down time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,7 +225,7 @@ func (m *Node) Up(down time.Duration) {
 	m.votesAgain()
 }
 
-// Close stops the node's timer.
+// Close stops the timer that calls Events.Votes at the end of a quarantine, for good.
 func (m *Node) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -233,8 +235,8 @@ func (m *Node) Close() {
 	}
 }
 
-// Requarantine calls the events that follow for this node when all quarantines become longer, or shorter. Longer: the
-// quarantine of a node that votes may begin again. Shorter: it may be over.
+// Requarantine calls the events that are due when all quarantines have become longer, or (longer is false) shorter. Longer:
+// a node that had a vote may be in quarantine again. Shorter: its quarantine may be over.
 func (m *Node) Requarantine(longer bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,7 +248,8 @@ func (m *Node) Requarantine(longer bool) {
 	}
 }
 
-// observeClock records the node's time (micros) from the reply to a request that left at sent.
+// observeClock records the node's time (micros) from a reply that came at now, to a request that left at sent. It calls the
+// events that are due, and takes the node's vote away if its clock was set forward.
 func (m *Node) observeClock(micros int64, sent, now time.Time) {
 	step, skew, known := m.group.sample(&m.clock, sent, now, time.UnixMicro(micros))
 	m.mu.Lock()
@@ -275,7 +278,7 @@ func (m *Node) observeClock(micros int64, sent, now time.Time) {
 }
 
 // rest returns for how much longer the node has no vote; 0: it has one. It uses the monotonic clock, which may stand still
-// while the host is suspended: if in doubt, longer. Caller holds m.mu.
+// while the host is suspended: then rest is too long, and never too short. Caller holds m.mu.
 func (m *Node) rest(now time.Time) time.Duration {
 	if m.lost.IsZero() {
 		return 0
@@ -283,7 +286,7 @@ func (m *Node) rest(now time.Time) time.Duration {
 	return max(0, m.lost.Add(m.group.Quarantine()).Sub(now))
 }
 
-// reason returns why the node has no vote, or had none recently. Caller holds m.mu.
+// reason returns why the node has no vote, or had none when it last was in quarantine; nil: it never was. Caller holds m.mu.
 func (m *Node) reason(now time.Time) error {
 	if _, ok := m.why.(pastError); ok { // its text says how long ago that was
 		return pastError(now.Sub(m.lost))
@@ -291,7 +294,7 @@ func (m *Node) reason(now time.Time) error {
 	return m.why
 }
 
-// ScriptOnly reports whether acquires by plain commands are void at the node: it forbids one of them, or their release.
+// ScriptOnly reports whether acquires by plain commands never count at the node: it forbids one of them, or their release.
 func (m *Node) ScriptOnly() bool { return m.scriptOnly.Load() }
 
 // ErrNew is why a node that had no marker has no vote.
@@ -304,7 +307,7 @@ func (e pastError) Error() string {
 	return fmt.Sprintf("it was new, restarted, or had lost its data, %v ago", printable.Duration(time.Duration(e)))
 }
 
-// Suspended returns for how much longer the node has no vote, and why; 0: it has one.
+// Suspended returns for how much longer the node has no vote, and why; 0 and nil: it has one, if its clock is not Skewed.
 func (m *Node) Suspended() (rest time.Duration, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -315,7 +318,7 @@ func (m *Node) Suspended() (rest time.Duration, why error) {
 	return rest, why
 }
 
-// Skewed returns how far the node's clock is from the median of all, if that is too far; else 0.
+// Skewed returns how far the node's clock is from the median of all, negative if behind, if it has no vote for that; else 0.
 func (m *Node) Skewed() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -328,7 +331,7 @@ func (m *Node) votes() bool {
 }
 
 // poisoned returns why a grant with the fence number is no vote: it is ahead of middle, the median of the nodes' clocks, by
-// too much (Group.Beyond), and by more than most. nil: it is a vote. The first one calls Events.Warning. See fence.go.
+// too much (Group.Beyond), and by more than most; nil: it is a vote. The first such grant calls Events.Warning.
 func (m *Node) poisoned(number int64, middle time.Time, most time.Duration) error {
 	ahead := m.group.Beyond(number, middle)
 	if ahead <= most {
@@ -346,8 +349,8 @@ func (m *Node) poisoned(number int64, middle time.Time, most time.Duration) erro
 
 // floor returns a number that is larger than every fence that the node may have lost; 0: none is known. The node gives no
 // smaller fence as long as it has a vote. What it has lost was numbered before its marker was written, by clocks that differ
-// by less than the quarantine leaves room for (see fence.go). So a reader, whose fence is at least the floor, has one above
-// those of all earlier writers, though the node has forgotten them. Caller holds m.mu.
+// by less than the quarantine leaves room for (see fence.go). So a shared lock, whose fence is at least the floor, has one
+// above those of all earlier exclusive locks, though the node has forgotten them. Caller holds m.mu.
 func (m *Node) floor() int64 {
 	if !m.Marked() || m.known.Born == 0 {
 		return 0

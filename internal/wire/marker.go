@@ -59,3 +59,29 @@ func (m Marker) String() string {
 // Same reports whether a node that has shown both markers has kept its data in between. Writer and Epoch may differ:
 // join.lua corrects them without a loss of data.
 func (m Marker) Same(o Marker) bool { return m.RunID == o.RunID && m.Born == o.Born && m.DB == o.DB }
+
+// A Mark is the reply of join.lua, which each new connection runs. Value is the node's marker (it names the process,
+// and since when it has its data), Before the one that was found ("": none), and Now the node's time in microseconds.
+type Mark struct {
+	Value, Before string
+	Now           int64
+	ScriptOnly    bool // the user may not run the release script: so the client may not acquire by plain commands
+	Kept          Kept // the description of the set that the node keeps
+}
+
+// RunID returns the run_id of the server process in a marker; "" if the text is no marker of this version.
+func RunID(mark string) string {
+	m, _ := ParseMarker(mark)
+	return m.RunID
+}
+
+// A Hello is what a client tells a node when it joins the node (join.lua).
+type Hello struct {
+	Marked bool  // the node is to have a marker; false: the client does not ask nodes whether they have lost data
+	Time   int64 // the client's clock, in milliseconds
+
+	// Keep is the description that the node is to keep in the place of an earlier one of the same set. A node that
+	// keeps no description stores it only if its marker is While, or if it took part in the choice of this description.
+	Keep  Kept
+	While string
+}

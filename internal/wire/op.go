@@ -37,29 +37,3 @@ const (
 	// MaxFence is the bound up to which Lua's numbers, which are doubles, represent all integers.
 	MaxFence = 1 << 53
 )
-
-// A Mark is the reply of join.lua, which each new connection runs. Value is the node's marker (it names the process,
-// and since when it has its data), Before the one that was found ("": none), and Now the node's time in microseconds.
-type Mark struct {
-	Value, Before string
-	Now           int64
-	ScriptOnly    bool // the user may not run the release script: so the client may not acquire by plain commands
-	Kept          Kept // the description of the set that the node keeps
-}
-
-// RunID returns the run_id of the server process in a marker; "" if the text is no marker of this version.
-func RunID(mark string) string {
-	m, _ := ParseMarker(mark)
-	return m.RunID
-}
-
-// A Hello is what a client tells a node when it joins the node (join.lua).
-type Hello struct {
-	Marked bool  // the node is to have a marker; false: the client does not ask nodes whether they have lost data
-	Time   int64 // the client's clock, in milliseconds
-
-	// Keep is the description that the node is to keep in the place of an earlier one of the same set. A node that
-	// keeps no description stores it only if its marker is While, or if it took part in the choice of this description.
-	Keep  Kept
-	While string
-}
