@@ -16,8 +16,10 @@ type Config struct {
 	reach.Flags
 	Keys     []string // at least one
 	shared   bool
-	slots    int // 0: not a semaphore
-	MaxHold  time.Duration
+	slots    int           // 0: not a semaphore
+	MinHold  time.Duration // 0: none
+	Lingers  bool          // the set allows no lock without a process for MinHold: the process has to stay for it
+	MaxHold  time.Duration // 0: no limit
 	nonblock bool
 	Busy     int    // the exit code when another client holds the lock
 	silent   bool   // in that case show no error; without --timeout, do not wait
@@ -34,6 +36,9 @@ func (c *Config) kind() (options []redlock.AcquireOption) {
 	}
 	if c.slots > 0 {
 		options = append(options, redlock.Slots(c.slots))
+	}
+	if c.MinHold > 0 && !c.Lingers {
+		options = append(options, redlock.MinHold(c.MinHold))
 	}
 	if c.MaxHold > 0 {
 		options = append(options, redlock.MaxHold(c.MaxHold))

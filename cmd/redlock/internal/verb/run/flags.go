@@ -18,8 +18,7 @@ import (
 // A holdConfig says which command runs under which lock: the flags of run and elect.
 type holdConfig struct {
 	acquire.Config
-	embedded bool // nodes inside this process
-	minHold  time.Duration
+	embedded bool   // nodes inside this process
 	signal   string // the name of the signal that ends the command when the lock ends
 	sign     syscall.Signal
 	grace    time.Duration // the time from that signal to SIGKILL
@@ -104,8 +103,8 @@ func (c *holdConfig) parse(f *flags.Set, args []string) error {
 		return exit.Fail(exit.Usage, "the lock is renewed every third of --ttl, and the command has to end before it does", "--lost-grace %v is more than half of --ttl %v", c.grace, c.TTL)
 	case f.Changed("max-hold") && c.MaxHold < leastHold:
 		return exit.Fail(exit.Usage, "it is how long the command may take", "--max-hold %v is too short: the least is %v", c.MaxHold, leastHold)
-	case f.Changed("max-hold") && c.minHold > c.MaxHold:
-		return exit.Fail(exit.Usage, "", "--min-hold %v is more than --max-hold %v", c.minHold, c.MaxHold)
+	case f.Changed("max-hold") && c.MinHold > c.MaxHold:
+		return exit.Fail(exit.Usage, "", "--min-hold %v is more than --max-hold %v", c.MinHold, c.MaxHold)
 	case len(c.argv) == 0:
 		return exit.Fail(exit.Usage, "for example: "+example, "the command to run is missing")
 	}
