@@ -159,7 +159,7 @@ func notAcquired(cfg *Config, err error) error {
 	switch {
 	case errors.Is(err, redlock.ErrHeld):
 		f := exit.Fail(cfg.Busy, patience, "%s%s", within, explain.Reason(why))
-		f.Silent = cfg.silent
+		f.Silent = cfg.Silent
 		return f
 	case explain.Mended(why) && slices.ContainsFunc(why.Nodes(), func(n *redlock.NodeError) bool {
 		return n.TTL > reach.LongWait && n.Outcome == redlock.OutcomeQuarantined

@@ -13,6 +13,7 @@ func Run(c *console.Console, name string, args []string) (int, error) {
 	cfg.AddNames(f)
 	cfg.AddKinds(f)
 	cfg.addCommand(f)
+	addSpan(f, "once", &cfg.once)
 	addSpan(f, "min-hold", &cfg.MinHold)
 	addSpan(f, "max-hold", &cfg.MaxHold)
 	f.Toggle("leave-running", "", &cfg.leave)
