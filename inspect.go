@@ -118,7 +118,8 @@ func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 }
 
 // Watch returns an iterator over the states of a lock: the present one, and then each that differs from the one before
-// in its State, in who has the lock (Status.By.Since says since when) or in who waits for it. The iterator ends with ctx.
+// in its State, in who has the lock (Status.By.Since says since when), in who waits for it, or in which nodes have a vote.
+// The iterator ends with ctx.
 //
 // Watch asks all nodes as Inspect does, once every so often, which is at least 10 ms; every 0 means a tenth of Options.TTL,
 // at least 100 ms and at most a second. What lasts for less than that may not be seen. If too few nodes answer, the State is StateUnknown. An
@@ -154,7 +155,8 @@ func (lk *Locker) Watch(ctx context.Context, name string, every time.Duration) i
 	}
 }
 
-// same reports whether two Statuses have the same State, holders and waiters. Their order and their TTLs do not matter.
+// same reports whether two Statuses have the same State, holders, waiters, and nodes with a vote. Their order and their
+// TTLs do not matter, nor does why a node has no vote.
 func (s *Status) same(o *Status) bool {
 	who := func(s *Status) (all []string) {
 		for _, h := range s.Holders {
@@ -162,6 +164,11 @@ func (s *Status) same(o *Status) bool {
 		}
 		for _, w := range s.Waiting {
 			all = append(all, w.Waiter)
+		}
+		for _, n := range s.Nodes {
+			if n.Err == nil {
+				all = append(all, n.Node)
+			}
 		}
 		slices.Sort(all)
 		return all

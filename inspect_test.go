@@ -400,7 +400,7 @@ func TestWatchYieldsEachChange(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				got = append(got, fmt.Sprint(s.State, len(s.Waiting), s.Token != "" && s.By.Since.IsZero()))
+				got = append(got, fmt.Sprint(s.State, len(s.Waiting), s.Token != "" && s.By.Since.IsZero(), voting(s)))
 			}
 		}()
 		pass(3 * time.Second)
@@ -418,11 +418,21 @@ func TestWatchYieldsEachChange(t *testing.T) {
 		pass(3 * time.Second)
 		cancel()
 		<-ended
-		want := []string{"free 0 false", "held 0 false", "held 1 false", "held 0 false", "free 0 false", "unknown 0 false"}
+		want := []string{"free 0 false 3", "held 0 false 3", "held 1 false 3", "held 0 false 3", "free 0 false 3", "free 0 false 2", "unknown 0 false 1"}
 		if !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	})
+}
+
+// voting counts the nodes with a vote.
+func voting(s *Status) (n int) {
+	for _, node := range s.Nodes {
+		if node.Err == nil {
+			n++
+		}
+	}
+	return n
 }
 
 func pause(d time.Duration) { time.Sleep(d) }

@@ -39,6 +39,7 @@ package gocronredlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -57,8 +58,9 @@ type Options struct {
 	// that a call which began within MinHold has returned before the release. Call [redlock.Locker.WaitReady]
 	// before the first job is due, and no call has to connect.
 	//
-	// If the process ends, or the redlock.Locker is closed, before it is over, the lock
-	// still has what is left of its TTL, two thirds at least.
+	// When the job is over, the nodes keep the lock for the rest of it, also if the process ends. If MinHold is
+	// about as long as the set's MaxTTL, or longer, that takes this process: without it the lock
+	// has what is left of its TTL, two thirds at least.
 	MinHold time.Duration
 
 	// Acquire is for each lock: [redlock.TTL], or [redlock.MaxHold] for a job that
@@ -70,6 +72,7 @@ type Options struct {
 type Locker struct {
 	locker  *redlock.Locker
 	options []redlock.AcquireOption
+	kept    []redlock.AcquireOption // and hold, for which the nodes keep the lock
 
 	patience time.Duration // of a call; 0: a NodeTimeout
 	hold     time.Duration // the least of a lock: MinHold, and the patience of a call that began within it
@@ -95,6 +98,10 @@ func NewLocker(locker *redlock.Locker, opts *Options) *Locker {
 		k.patience = min(o.MinHold/2, 500*time.Millisecond)
 		k.hold = o.MinHold + k.patience
 	}
+	k.kept = k.options
+	if k.hold > 0 {
+		k.kept = append([]redlock.AcquireOption{redlock.MinHold(k.hold)}, k.options...)
+	}
 	return k
 }
 
@@ -112,14 +119,20 @@ func (k *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 		ctx, cancel = context.WithTimeout(ctx, k.patience)
 		defer cancel()
 	}
-	l, err := k.locker.TryAcquire(ctx, key, k.options...)
+	var release time.Time // not before this; zero: the nodes keep the lock for long enough
+	l, err := k.locker.TryAcquire(ctx, key, k.kept...)
+	if err != nil && k.hold > 0 && !errors.As(err, new(*redlock.QuorumError)) {
+		// The nodes may not keep it for so long: MinHold is over the set's MaxTTL, or over MaxHold.
+		l, err = k.locker.TryAcquire(ctx, key, k.options...)
+		release = time.Now().Add(k.hold)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("gocronredlock: job %q: %w", key, err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.running[key] = l
-	return &run{k, key, l, time.Now()}, nil
+	return &run{k, key, l, release}, nil
 }
 
 // Task returns an argument for gocron.NewTask, for a job that must know its lock: its context ends
@@ -141,13 +154,13 @@ func (k *Locker) Task(name string, job func(context.Context, *redlock.Lock) erro
 
 // A run is one run's lock.
 type run struct {
-	locker *Locker
-	key    string
-	lock   *redlock.Lock
-	since  time.Time
+	locker  *Locker
+	key     string
+	lock    *redlock.Lock
+	release time.Time // Unlock waits for it
 }
 
-// Unlock releases the lock, now or when MinHold is over. The error is redlock.ErrLost
+// Unlock releases the lock, from when MinHold is over. The error is redlock.ErrLost
 // if it had ended before; gocron does not look at it.
 func (r *run) Unlock(ctx context.Context) error {
 	r.locker.mu.Lock()
@@ -155,7 +168,7 @@ func (r *run) Unlock(ctx context.Context) error {
 		delete(r.locker.running, r.key)
 	}
 	r.locker.mu.Unlock()
-	if rest := r.locker.hold - time.Since(r.since); rest > 0 {
+	if rest := time.Until(r.release); rest > 0 {
 		time.AfterFunc(rest, func() { _ = r.lock.Release(context.WithoutCancel(ctx)) })
 		return nil
 	}

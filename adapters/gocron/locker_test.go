@@ -71,6 +71,52 @@ func TestOncePerTick(t *testing.T) {
 	}
 }
 
+// TestMinHold: a job that takes no time holds its lock for MinHold, and half a second for a late call, and no longer.
+func TestMinHold(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		minHold time.Duration
+		acquire []redlock.AcquireOption
+		closed  bool // the process ends with the job
+		held    time.Duration
+	}{
+		{"the process ends", 4 * time.Second, nil, true, 4500 * time.Millisecond},
+		{"longer than the TTL", 4 * time.Second, []redlock.AcquireOption{redlock.TTL(time.Second)}, true, 4500 * time.Millisecond},
+		{"longer than the set's MaxTTL", 20 * time.Second, nil, false, 20500 * time.Millisecond},
+		{"longer than MaxHold", 9 * time.Second, []redlock.AcquireOption{redlock.MaxHold(3 * time.Second)}, false, 3 * time.Second},
+		{"as long as the job", -1, nil, false, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
+				mine := locker(t, nodes)
+				locks := gocronredlock.NewLocker(mine, &gocronredlock.Options{MinHold: test.minHold, Acquire: test.acquire})
+				other := gocronredlock.NewLocker(locker(t, nodes), &gocronredlock.Options{MinHold: -1})
+				l, err := locks.Lock(t.Context(), "job")
+				if err != nil {
+					t.Fatal(err)
+				}
+				until := time.Now().Add(test.held)
+				if err := l.Unlock(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if test.closed {
+					_ = mine.Close()
+				}
+				time.Sleep(time.Until(until) - 50*time.Millisecond)
+				if _, err := other.Lock(t.Context(), "job"); test.held > 0 && !errors.Is(err, redlock.ErrHeld) {
+					t.Errorf("before the end: %v", err)
+				} else if err == nil {
+					return
+				}
+				time.Sleep(time.Until(until) + 50*time.Millisecond)
+				if _, err := other.Lock(t.Context(), "job"); err != nil {
+					t.Errorf("after the end: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // TestLongJob: a job that takes longer than the interval and the TTL runs once at a time.
 func TestLongJob(t *testing.T) {
 	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
@@ -193,5 +239,6 @@ func TestTaskWithoutLock(t *testing.T) {
 		if err := <-said; err == nil {
 			t.Error("it has run")
 		}
+		time.Sleep(time.Second) // not into the release: see schedule
 	})
 }

@@ -32,7 +32,7 @@ func Await(c *console.Console, locker *redlock.Locker, nodes *reach.Quarantines,
 	switch {
 	case errors.As(context.Cause(ctx), &by):
 		if lock != nil { // the lock came together with the signal
-			_ = lock.Release(ctx)
+			Undo(locker, lock, cfg)
 		}
 		return nil, exit.Fail(by.Code(), "", "%v while waiting for %q: %s", by, cfg.Keys[0], cfg.Without)
 	case err != nil:
@@ -49,13 +49,13 @@ func acquire(ctx context.Context, c *console.Console, locker *redlock.Locker, no
 		ctx, cancel = context.WithTimeout(ctx, cfg.Timeout)
 		defer cancel()
 	}
-	lock, first := locker.TryAcquire(ctx, cfg.Keys[0], cfg.kind()...)
+	lock, first := cfg.ask(ctx, locker, locker.TryAcquire)
 	var why *redlock.QuorumError
 	for errors.As(first, &why) && nodes.Heard(why).Wait() > 0 {
 		if !outlast(ctx, locker, nodes, cfg) {
 			return nil, first
 		}
-		lock, first = locker.TryAcquire(ctx, cfg.Keys[0], cfg.kind()...)
+		lock, first = cfg.ask(ctx, locker, locker.TryAcquire)
 	}
 	nodes.Tell("", "")
 	if !errors.As(first, &why) || cfg.Timeout == 0 {
@@ -70,11 +70,38 @@ func acquire(ctx context.Context, c *console.Console, locker *redlock.Locker, no
 		c.Note("waiting for %s", explain.Reason(why))
 	})
 	defer notice.Stop()
-	lock, last := locker.Acquire(ctx, cfg.Keys[0], cfg.kind()...)
+	lock, last := cfg.ask(ctx, locker, locker.Acquire)
 	if last != nil && ctx.Err() != nil && explain.Unfinished(last) {
 		return nil, first
 	}
 	return lock, last
+}
+
+// ask makes one call for the lock: TryAcquire or Acquire. The set's MaxTTL is not known before a node has answered, so
+// only the call finds out that MinHold is longer. ask then sets Lingers, and calls again.
+func (c *Config) ask(ctx context.Context, locker *redlock.Locker, call func(context.Context, string, ...redlock.AcquireOption) (*redlock.Lock, error)) (*redlock.Lock, error) {
+	lock, err := call(ctx, c.Keys[0], c.kind()...)
+	if most := locker.Members().MaxTTL; err == nil || errors.As(err, new(*redlock.QuorumError)) || c.Lingers || most == 0 || c.MinHold <= most {
+		return lock, err
+	}
+	c.Lingers = true
+	return call(ctx, c.Keys[0], c.kind()...)
+}
+
+// Undo releases a lock under which nothing was done. MinHold would keep it, so Undo releases it as another process
+// would do: a handle has no MinHold.
+func Undo(locker *redlock.Locker, lock *redlock.Lock, cfg *Config) {
+	ctx := context.Background()
+	if cfg.MinHold > 0 && !cfg.Lingers {
+		handle, err := lock.Detach()
+		if err == nil {
+			lock, err = locker.Attach(ctx, handle)
+		}
+		if err != nil { // it has ended, or does when its TTL is over
+			return
+		}
+	}
+	_ = lock.Release(ctx)
 }
 
 // lasting reports whether the nodes that do not refuse for a lasting reason, such as a wrong password, are fewer than
@@ -132,7 +159,7 @@ func notAcquired(cfg *Config, err error) error {
 	switch {
 	case errors.Is(err, redlock.ErrHeld):
 		f := exit.Fail(cfg.Busy, patience, "%s%s", within, explain.Reason(why))
-		f.Silent = cfg.silent
+		f.Silent = cfg.Silent
 		return f
 	case explain.Mended(why) && slices.ContainsFunc(why.Nodes(), func(n *redlock.NodeError) bool {
 		return n.TTL > reach.LongWait && n.Outcome == redlock.OutcomeQuarantined

@@ -16,11 +16,13 @@ type Config struct {
 	reach.Flags
 	Keys     []string // at least one
 	shared   bool
-	slots    int // 0: not a semaphore
-	MaxHold  time.Duration
+	slots    int           // 0: not a semaphore
+	MinHold  time.Duration // 0: none
+	Lingers  bool          // the set allows no lock without a process for MinHold: the process has to stay for it
+	MaxHold  time.Duration // 0: no limit
 	nonblock bool
 	Busy     int    // the exit code when another client holds the lock
-	silent   bool   // in that case show no error; without --timeout, do not wait
+	Silent   bool   // in that case show no error; without --timeout, do not wait
 	Without  string // what to say if a signal ends the wait: "the command was not started"
 }
 
@@ -34,6 +36,9 @@ func (c *Config) kind() (options []redlock.AcquireOption) {
 	}
 	if c.slots > 0 {
 		options = append(options, redlock.Slots(c.slots))
+	}
+	if c.MinHold > 0 && !c.Lingers {
+		options = append(options, redlock.MinHold(c.MinHold))
 	}
 	if c.MaxHold > 0 {
 		options = append(options, redlock.MaxHold(c.MaxHold))
@@ -68,7 +73,7 @@ func (c *Config) AddKinds(to *flags.Set) {
 	c.AddTimeout(to)
 	to.Toggle("shared", "s", &c.shared)
 	to.Toggle("nonblock", "n", &c.nonblock)
-	to.Toggle("quiet-busy", "", &c.silent)
+	to.Toggle("quiet-busy", "", &c.Silent)
 	to.Value("slots", "", func(value string) (err error) {
 		if c.slots, err = strconv.Atoi(value); err != nil || c.slots < 1 || c.slots > redlock.MaxSlots {
 			return exit.Fail(exit.Usage, "it is how many clients hold the lock at once", "--slots %s is not a number from 1 to %d", value, redlock.MaxSlots)
@@ -85,11 +90,11 @@ func (c *Config) AddKinds(to *flags.Set) {
 
 // Check checks the flags as a set. The example is part of the hint if no lock is named.
 func (c *Config) Check(f *flags.Set, example string) error {
-	if c.nonblock || c.silent && !f.Changed("timeout") { // --quiet-busy expects an outcome, so it does not wait
+	if c.nonblock || c.Silent && !f.Changed("timeout") { // --quiet-busy expects an outcome, so it does not wait
 		c.Timeout = 0
 	}
-	c.Quiet = c.Quiet || c.silent
-	c.silent = c.Quiet && (c.silent || c.Busy == 0)
+	c.Quiet = c.Quiet || c.Silent
+	c.Silent = c.Quiet && (c.Silent || c.Busy == 0)
 	switch {
 	case len(c.Keys) == 0:
 		return exit.Fail(exit.Usage, "for example: "+example, "the name of the lock is missing: KEY or --key")

@@ -96,72 +96,59 @@ func printReport(c *console.Console, s *redlock.Status, m redlock.Members, at ti
 	return c.PrintLine(r)
 }
 
-// watch prints the state of the lock, and again after each change.
+// watch prints the state of the lock, and again after each change that its line shows.
 func watch(ctx context.Context, c *console.Console, locker *redlock.Locker, cfg *lookConfig) error {
-	for before := ""; ; {
-		s, err := locker.Inspect(ctx, cfg.key)
+	before := ""
+	for s, err := range locker.Watch(ctx, cfg.key, cfg.every) {
 		if err != nil {
 			return exit.Fail(exit.Usage, "see redlock help watch", "%s", phrase.Plain(err))
 		}
-		if now := locks.News(s); now != before && ctx.Err() == nil {
-			before = now
-			at := time.Now()
-			if cfg.json {
-				err = printReport(c, s, locker.Members(), at)
-			} else {
-				_, err = fmt.Fprintln(c.Stdout, at.Format("15:04:05.000"), now)
-			}
-			if err != nil {
-				return err
-			}
+		now, at := locks.News(s), time.Now()
+		switch {
+		case now == before: // of several waiters the line has the first
+		case cfg.json:
+			err = printReport(c, s, locker.Members(), at)
+		default:
+			_, err = fmt.Fprintln(c.Stdout, at.Format("15:04:05.000"), now)
 		}
-		select {
-		case <-time.After(cfg.every):
-		case <-ctx.Done():
-			return nil
+		if err != nil {
+			return err
 		}
+		before = now
 	}
+	return nil
 }
 
 // wait returns when the lock is free, and fails if it is not within --timeout.
 func wait(ctx context.Context, c *console.Console, locker *redlock.Locker, cfg *lookConfig) error {
-	watched := ctx
+	limited := ctx
 	if cfg.Timeout >= 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cfg.Timeout)
+		limited, cancel = context.WithTimeout(ctx, cfg.Timeout)
 		defer cancel()
 	}
-	for {
-		s, err := locker.Inspect(watched, cfg.key)
-		if err != nil {
+	var s *redlock.Status
+	for s, _ = range locker.Watch(limited, cfg.key, 200*time.Millisecond) {
+		if s != nil && s.State == redlock.StateFree {
+			break
+		}
+	}
+	if s == nil || s.State != redlock.StateFree { // the time is over, with --timeout 0s before the first look: how is it now?
+		var err error
+		if s, err = locker.Inspect(context.WithoutCancel(ctx), cfg.key); err != nil {
 			return exit.Fail(exit.Usage, "see redlock help wait", "%s", phrase.Plain(err))
 		}
-		if s.State == redlock.StateFree {
-			if cfg.json {
-				return printReport(c, s, locker.Members(), time.Time{})
-			}
-			return nil
-		}
-		rest := 200 * time.Millisecond // it may be released at any time
-		if s.TTL > 0 {
-			rest = min(rest, s.TTL+time.Millisecond)
-		}
-		select {
-		case <-time.After(rest):
-			continue
-		case <-ctx.Done():
-		}
-		if cfg.json {
-			if err := printReport(c, s, locker.Members(), time.Time{}); err != nil {
-				return err
-			}
-		}
-		switch {
-		case watched.Err() != nil:
-			return nil
-		case s.State == redlock.StateUnknown:
-			return explain.Unknown(s, fmt.Sprintf(" within --timeout %v", cfg.Timeout))
-		}
-		return exit.Fail(exit.Busy, "wait longer, or leave --timeout out to wait without limit", "not free within --timeout %v: %s", cfg.Timeout, locks.News(s))
 	}
+	if cfg.json {
+		if err := printReport(c, s, locker.Members(), time.Time{}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.State == redlock.StateFree || ctx.Err() != nil:
+		return nil
+	case s.State == redlock.StateUnknown:
+		return explain.Unknown(s, fmt.Sprintf(" within --timeout %v", cfg.Timeout))
+	}
+	return exit.Fail(exit.Busy, "wait longer, or leave --timeout out to wait without limit", "not free within --timeout %v: %s", cfg.Timeout, locks.News(s))
 }

@@ -18,9 +18,9 @@ import (
 // A holdConfig says which command runs under which lock: the flags of run and elect.
 type holdConfig struct {
 	acquire.Config
-	embedded bool // nodes inside this process
-	minHold  time.Duration
-	signal   string // the name of the signal that ends the command when the lock ends
+	embedded bool          // nodes inside this process
+	once     time.Duration // the time between two ticks of a schedule that starts the command
+	signal   string        // the name of the signal that ends the command when the lock ends
 	sign     syscall.Signal
 	grace    time.Duration // the time from that signal to SIGKILL
 	shell    bool
@@ -32,6 +32,9 @@ type holdConfig struct {
 
 // leastHold is the shortest --max-hold. With less, the command would get its signal as it starts.
 const leastHold = 100 * time.Millisecond
+
+// leastPeriod is the shortest --once. Two attempts at one tick are further apart than half of less.
+const leastPeriod = time.Second
 
 // span is how long one renewal makes the lock last.
 func (c *holdConfig) span() time.Duration {
@@ -63,6 +66,24 @@ func (c *holdConfig) addCommand(to *flags.Set) {
 	addSpan(to, "lost-grace", &c.grace)
 }
 
+// tick makes --once what it stands for: --quiet-busy, which tries once, and --min-hold with half of the time between two
+// ticks. So a machine whose clock is behind by less than that finds the lock held, and the next tick finds it free.
+func (c *holdConfig) tick(f *flags.Set) error {
+	for _, other := range []string{"nonblock", "timeout", "min-hold"} {
+		if f.Changed(other) {
+			return exit.Fail(exit.Usage, "--once PERIOD tries once, and keeps the lock for half of PERIOD", "--once and --%s do not go together", other)
+		}
+	}
+	c.MinHold, c.Silent = c.once/2, true
+	switch {
+	case c.once < leastPeriod:
+		return exit.Fail(exit.Usage, "it is the time between two runs: 24h, say", "--once %v is too short: the least is %v", c.once, leastPeriod)
+	case f.Changed("max-hold") && c.MaxHold < c.MinHold:
+		return exit.Fail(exit.Usage, "CMD can be ended earlier without the lock: timeout 1m CMD", "--once %v keeps the lock for %v, which is more than --max-hold %v", c.once, c.MinHold, c.MaxHold)
+	}
+	return nil
+}
+
 // addSpan adds a flag for a duration that is not negative.
 func addSpan(to *flags.Set, name string, d *time.Duration) {
 	to.Value(name, "", func(value string) (err error) {
@@ -90,6 +111,11 @@ func (c *holdConfig) parse(f *flags.Set, args []string) error {
 		return err
 	}
 	c.argv = rest
+	if f.Changed("once") {
+		if err := c.tick(f); err != nil {
+			return err
+		}
+	}
 	if err := c.Check(f, example); err != nil {
 		return err
 	}
@@ -104,8 +130,8 @@ func (c *holdConfig) parse(f *flags.Set, args []string) error {
 		return exit.Fail(exit.Usage, "the lock is renewed every third of --ttl, and the command has to end before it does", "--lost-grace %v is more than half of --ttl %v", c.grace, c.TTL)
 	case f.Changed("max-hold") && c.MaxHold < leastHold:
 		return exit.Fail(exit.Usage, "it is how long the command may take", "--max-hold %v is too short: the least is %v", c.MaxHold, leastHold)
-	case f.Changed("max-hold") && c.minHold > c.MaxHold:
-		return exit.Fail(exit.Usage, "", "--min-hold %v is more than --max-hold %v", c.minHold, c.MaxHold)
+	case f.Changed("max-hold") && c.MinHold > c.MaxHold:
+		return exit.Fail(exit.Usage, "", "--min-hold %v is more than --max-hold %v", c.MinHold, c.MaxHold)
 	case len(c.argv) == 0:
 		return exit.Fail(exit.Usage, "for example: "+example, "the command to run is missing")
 	}

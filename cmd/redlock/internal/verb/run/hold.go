@@ -249,19 +249,24 @@ func (h *hold) run() (code int, err error) {
 		Path: h.cfg.path, Args: h.cfg.argv, Env: append(slices.Clone(h.Env), variables(h.lock, h.locker.Members())...),
 		Stdin: h.Stdin, Stdout: h.ForPrograms(), Stderr: h.Stderr,
 	}, h.signals)
-	finished := err == nil && h.ended.IsZero() && !h.lost
-	sure := finished && h.linger()
-	released := h.lock.Release(context.Background())
 	if err != nil {
+		acquire.Undo(h.locker, h.lock, &h.cfg.Config)
 		return 0, err
 	}
-	switch rest := h.cfg.minHold - time.Since(h.since); {
-	case !finished || !errors.Is(released, redlock.ErrLost):
+	finished := h.ended.IsZero() && !h.lost
+	sure := finished && h.linger()
+	released := h.lock.Release(context.Background())
+	switch rest := h.cfg.MinHold - time.Since(h.since); {
+	case !finished || released == nil:
+	case !errors.Is(released, redlock.ErrLost):
+		if sure && rest > 0 && !h.cfg.Lingers {
+			h.Say("warning: the lock %q may end before --min-hold %v is over, after the command has finished: %s", name, h.cfg.MinHold, phrase.Plain(released))
+		}
 	case !sure: // lost in the instant in which the command ended
 		h.lost = true
 		h.Say("the lock %q was lost: %s", name, phrase.Plain(released))
-	case h.cfg.MaxHold != h.cfg.minHold || rest > h.cfg.span()/10:
-		h.Say("warning: the lock %q ended before --min-hold %v was over, after the command had finished: %s", name, h.cfg.minHold, phrase.Plain(released))
+	case h.cfg.MaxHold != h.cfg.MinHold || rest > h.cfg.span()/10:
+		h.Say("warning: the lock %q ended before --min-hold %v was over, after the command had finished: %s", name, h.cfg.MinHold, phrase.Plain(released))
 	}
 	left := ""
 	if len(h.left) > 0 {
@@ -312,19 +317,30 @@ func variables(lock *redlock.Lock, set redlock.Members) []string {
 	}
 }
 
-// linger keeps the lock until --min-hold is over: a machine whose clock is behind may be about to start the same
-// command. A signal ends the wait. The command has finished, so its status does not depend on the lock any more:
-// linger extends the lock once, and returns true unless the nodes have lost it, in which case they had lost it before
-// the command ended. It also returns false if --min-hold is over already: the release finds out.
+// linger sees to it that the lock is kept until --min-hold is over, when the command has finished: a machine whose clock
+// is behind may be about to start the same command. As a rule the nodes keep it, and the process may end (MinHold). It
+// stays, and renews the lock, if the set allows no lock without a process for so long, or too few nodes answer now; a
+// signal ends that.
+//
+// The command's status does not depend on the lock any more: linger extends the lock once, and returns true unless the
+// nodes have lost it, in which case they had lost it before the command ended. It also returns false if --min-hold is
+// over already: the release finds out.
 func (h *hold) linger() (sure bool) {
-	rest := time.NewTimer(h.cfg.minHold - time.Since(h.since))
-	defer rest.Stop()
-	if time.Since(h.since) >= h.cfg.minHold {
+	most := h.cfg.MinHold - time.Since(h.since)
+	if most <= 0 {
 		return false
 	}
+	rest := time.NewTimer(most)
+	defer rest.Stop()
 	until := h.lock.Until()
-	if err := h.lock.Extend(context.Background()); errors.Is(err, redlock.ErrLost) && time.Now().Before(until) {
+	err := h.lock.Extend(context.Background())
+	switch {
+	case errors.Is(err, redlock.ErrLost) && time.Now().Before(until):
 		return false // before its validity ended: so the nodes have said it
+	case h.cfg.Lingers:
+		h.Note("stays for %s, until --min-hold is over: the set allows no lock without a process for longer than %v. redlock members set max-ttl %v lets redlock end with the command; a node that was restarted has no vote for so long", phrase.Short(most), h.locker.Members().MaxTTL, h.cfg.MinHold)
+	case err == nil:
+		return true
 	}
 	select {
 	case <-rest.C:

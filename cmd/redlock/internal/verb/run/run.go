@@ -13,7 +13,8 @@ func Run(c *console.Console, name string, args []string) (int, error) {
 	cfg.AddNames(f)
 	cfg.AddKinds(f)
 	cfg.addCommand(f)
-	addSpan(f, "min-hold", &cfg.minHold)
+	addSpan(f, "once", &cfg.once)
+	addSpan(f, "min-hold", &cfg.MinHold)
 	addSpan(f, "max-hold", &cfg.MaxHold)
 	f.Toggle("leave-running", "", &cfg.leave)
 	cfg.mayLeave = " (--leave-running lets it run on)"
