@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"math"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/fence"
 	"github.com/quorumlock/redlock/internal/integration"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
@@ -638,44 +638,31 @@ func ExampleQuorumError_RetryAfter() {
 }
 
 // The holder sends its fence with each request, and the service rejects an older one: that of a
-// holder that was stopped for longer than its lock lasted, and does not know it yet. recipes/http.go
-// has a complete service, with reads.
+// holder that was stopped for longer than its lock lasted, and does not know it yet.
 func ExampleLock_Fence_http() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
 	ctx := context.Background()
 
-	var mu sync.Mutex
-	var largest int64
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fence, err := strconv.ParseInt(r.Header.Get("X-Fence"), 10, 64)
-		if err != nil {
-			http.Error(w, "X-Fence is required: the fence of the lock", http.StatusPreconditionRequired)
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock() // no other request comes between the check of the fence and the work
-		if fence < largest {
-			http.Error(w, "stale fence: a later holder has been here", http.StatusPreconditionFailed)
-			return
-		}
-		largest = fence
-		w.WriteHeader(http.StatusNoContent)
-	}))
+	service := httptest.NewServer(&fence.Handler{Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent) // it has read or written the resource
+	})})
 	defer service.Close()
 	put := func(l *redlock.Lock, body string) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPut, service.URL, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, service.URL+"/document", strings.NewReader(body))
 		if err != nil {
 			log.Fatal(err)
 		}
-		req.Header.Set("X-Fence", strconv.FormatInt(l.Fence(), 10))
-		resp, err := service.Client().Do(req)
+		resp, err := fence.Send(service.Client(), req, l.Fence())
+		if errors.Is(err, fence.ErrStale) {
+			fmt.Println(body+":", fence.ErrStale)
+			return
+		}
 		if err != nil {
 			log.Fatal(err)
 		}
 		defer resp.Body.Close()
-		said, _ := io.ReadAll(resp.Body)
-		fmt.Println(strings.TrimSpace(body + ": " + resp.Status + " " + string(said)))
+		fmt.Println(body+":", resp.Status)
 	}
 
 	first, err := lk.Acquire(ctx, "document")
@@ -695,7 +682,7 @@ func ExampleLock_Fence_http() {
 	// Output:
 	// the first: 204 No Content
 	// the second: 204 No Content
-	// the first, late: 412 Precondition Failed stale fence: a later holder has been here
+	// the first, late: stale fence: a later holder of the lock has been here
 }
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
