@@ -225,8 +225,6 @@ func TestLeaderHandsOverOnSIGTERM(t *testing.T) {
 		}
 		if len(m["a"].ended) == 0 || <-edited != http.StatusOK {
 			t.Error("the first machine has not ended")
-		} else {
-			m["a"].ended <- <-m["a"].ended
 		}
 		if _, said := m["c"].request(t.Context(), "GET", "/leader"); said != "b" {
 			t.Errorf("to a follower %q leads", said)
@@ -237,6 +235,26 @@ func TestLeaderHandsOverOnSIGTERM(t *testing.T) {
 			t.Errorf("the document is locked: %d %s", status, said)
 		}
 	}, "a", "b", "c")
+}
+
+// TestLeaderAndNextEndTogether: when a deployment ends the leader and the next in line at about the same time, the one
+// after them leads as soon as both have ended, also while a node hangs.
+func TestLeaderAndNextEndTogether(t *testing.T) {
+	for _, ahead := range []time.Duration{-2 * time.Millisecond, 0, 2 * time.Millisecond, 6 * time.Millisecond} { // of the leader
+		fleetOf(t, func(t *testing.T, f *fleet, m map[string]*machine) {
+			f.nodes.Sleep(15 * time.Second)
+			f.nodes.Hang(0)
+			time.AfterFunc(max(0, -ahead), m["a"].sigterm)
+			time.AfterFunc(max(0, ahead), m["b"].sigterm)
+			began := time.Now().Add(max(ahead, -ahead))
+			f.nodes.Sleep(5 * time.Second)
+			leader, since := f.leader()
+			if gap := since.Sub(began); leader != "c" || gap > 50*time.Millisecond {
+				t.Errorf("the leader ends %v before the next: %s leads after %v", ahead, leader, gap)
+			}
+			f.nodes.Resume(0)
+		}, "a", "b", "c")
+	}
 }
 
 // TestLeaderDiesWithoutAWord: the next one leads when the TTL is over, and not before.
@@ -310,6 +328,33 @@ func TestOrderIsPaidOnce(t *testing.T) {
 			t.Errorf("the refusal came after %v", waited)
 		}
 		_ = other.Release(t.Context())
+	}, "a", "b")
+}
+
+// TestOrderAtSIGTERM: the machine ends when the order is paid, and until then no other one has its lock.
+func TestOrderAtSIGTERM(t *testing.T) {
+	fleetOf(t, func(t *testing.T, f *fleet, m map[string]*machine) {
+		m["a"].Pay = func(context.Context, string) error { time.Sleep(5 * time.Second); return nil }
+		first := make(chan int, 1)
+		go func() {
+			status, _ := m["a"].request(t.Context(), "PUT", "/orders/1")
+			first <- status
+		}()
+		f.nodes.Sleep(time.Second)
+		m["a"].sigterm()
+		if status, said := m["b"].request(t.Context(), "PUT", "/orders/1"); status != http.StatusConflict {
+			t.Errorf("the second machine, meanwhile: %d %s", status, said)
+		}
+		if status, said := m["a"].request(t.Context(), "PUT", "/orders/2"); status != http.StatusServiceUnavailable {
+			t.Errorf("the first machine, another order: %d %s", status, said)
+		}
+		f.nodes.Sleep(3 * time.Second)
+		if len(m["a"].ended) == 0 || <-first != http.StatusOK {
+			t.Error("the first machine has not ended with its order")
+		}
+		if status, said := m["b"].request(t.Context(), "PUT", "/orders/1"); status != http.StatusOK || len(f.paid) > 0 {
+			t.Errorf("the second machine, after that: %d %s, paid again: %v", status, said, f.paid)
+		}
 	}, "a", "b")
 }
 
