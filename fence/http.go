@@ -14,8 +14,9 @@ import (
 const Header = "X-Fence"
 
 // Send sends a request with the fence in its [Header]. It returns [ErrStale] for the status 412 Precondition Failed,
-// with the answer's body closed. Every other answer and error is that of client.Do. The request's context bounds
-// the call; give it the lock's context. Send changes req's header.
+// with the answer's body closed: so do not send If-Match, to which 412 is an answer as well. Every other answer and
+// error is that of client.Do. The request's context bounds the call; give it the lock's context. Send changes req's
+// header.
 func Send(client *http.Client, req *http.Request, fence int64) (*http.Response, error) {
 	if err := check(fence); err != nil {
 		return nil, err

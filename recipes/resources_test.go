@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/redlock/fence"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
@@ -46,6 +48,7 @@ var resources = []resource{
 	{"PostgreSQL, a row", startPostgres, func(where string) (*store, error) { return openRows("postgres", where) }},
 	{"PostgreSQL, a transaction", startPostgres, func(where string) (*store, error) { return openTx("postgres", where) }},
 	{"Redis, a hash", startRedis, openRedis},
+	{"Redis Cluster, a script", startCluster, openCluster},
 }
 
 // A Guarded has texts behind Guards, in this process; other processes access it by net/rpc.
@@ -261,6 +264,47 @@ func openRedis(where string) (*store, error) {
 		},
 		write: func(ctx context.Context, name string, number int64, text string) error {
 			return fence.HSet(ctx, client, name, number, map[string]string{"text": text})
+		},
+		close: func() { _ = client.Close() },
+	}, nil
+}
+
+// startCluster starts a cluster of one node.
+func startCluster(t *testing.T) string {
+	where := redistest.NewServers(t, 1, "--cluster-enabled", "yes")[0].Addr
+	client := redis.NewClient(&redis.Options{Addr: where})
+	defer client.Close()
+	if err := client.ClusterAddSlotsRange(t.Context(), 0, 1<<14-1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); !strings.Contains(client.ClusterInfo(t.Context()).Val(), "cluster_state:ok"); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatal("the cluster does not begin")
+		}
+	}
+	return where
+}
+
+var (
+	get = fence.NewScript(`return redis.call('GET', KEYS[2])`)
+	set = fence.NewScript(`return redis.call('SET', KEYS[2], ARGV[2])`)
+)
+
+// openCluster keeps texts in keys of their own, beside their numbers.
+func openCluster(where string) (*store, error) {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{where}})
+	keys := func(name string) []string { return []string{"{" + name + "}:fence", "{" + name + "}:text"} }
+	return &store{
+		create: func(context.Context, string) error { return nil },
+		read: func(ctx context.Context, name string, number int64) (string, error) {
+			text, err := get.Run(ctx, client, keys(name), number).Text()
+			if errors.Is(err, redis.Nil) {
+				err = nil
+			}
+			return text, err
+		},
+		write: func(ctx context.Context, name string, number int64, text string) error {
+			return set.Run(ctx, client, keys(name), number, text).Err()
 		},
 		close: func() { _ = client.Close() },
 	}, nil
