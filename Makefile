@@ -54,7 +54,7 @@ test: ## run all tests of all modules, with servers if there is a redis-server, 
 # were made for. So it runs the tests in virtual time, and the night all (REDLOCK_LONG=1).
 race: ## run the quick tests again under the race detector, without those of documents, databases and alerts
 	@test -n "$(RACE)" || { echo "the race detector needs a C compiler, and CGO_ENABLED=1"; exit 1; }
-	@REDLOCK_SERVERS=0 REDLOCK_REQUIRE_REDIS=0 $(TESTALL) -except '/internal/(found|repotest|testall)$$|/recipes(/kubernetes|/systemd)?$$|/alerts$$' $(RACE) -timeout $(TIMEOUT)
+	@REDLOCK_SERVERS=0 REDLOCK_REQUIRE_REDIS=0 $(TESTALL) -except '/internal/(found|repotest|testall)$$|/recipes(/asynq|/kubernetes|/systemd)?$$|/alerts$$' $(RACE) -timeout $(TIMEOUT)
 
 mutants: ## break the library in each way that chaos/mutants_test.go knows, and have a scenario notice
 	go test ./chaos -count=1 -timeout $(TIMEOUT) -run TestMutants -mutants $(MUTANTS)
@@ -74,6 +74,7 @@ tidy: ## check that go.mod and go.sum have what is needed, and nothing else
 	go mod tidy -diff
 	cd chaos/linear && go mod tidy -diff
 	cd recipes && go mod tidy -diff
+	cd recipes/asynq && go mod tidy -diff
 	cd recipes/kubernetes && go mod tidy -diff
 	cd adapters/otel && go mod tidy -diff
 	cd adapters/otel/alerts && go mod tidy -diff
@@ -125,8 +126,9 @@ picture: ## draw docs/life.svg anew, and with tmux and Chromium docs/top*
 	go test ./internal/repotest -count=1 -run TestLifeOfALock -update
 	go test ./cmd/redlock -count=1 -v -run 'TestTopInTmux|TestTopPageInChromium' -update
 
-recipes: ## run the recipes of docs/safety.md against real databases
+recipes: ## run the recipes, and the guards of package fence, against real databases
 	cd recipes && go test $(RACE) -count=1 ./...
+	cd recipes/asynq && go test $(RACE) -count=1 ./...
 
 model: ## check the model of the fenced lock exhaustively, and that it fails without each of its rules; needs spin and gcc
 	docs/model/check.sh

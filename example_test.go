@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"math"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/fence"
 	"github.com/quorumlock/redlock/internal/integration"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
@@ -114,28 +114,32 @@ func ExampleNew() {
 	// Output: on a majority of the nodes: true
 }
 
-// A process that is told to end hands its locks on at once: the signal ends the context of Do, the
-// function returns, Do releases the lock and returns, and Close comes last.
-func ExampleLocker_Close() {
+// A process that is told to end hands its locks on at once: Shutdown ends the contexts of the work, waits for it, and
+// releases the locks.
+func ExampleLocker_Shutdown() {
 	urls, stop := nodes(5)
 	defer stop()
 	lk, err := redlock.Connect(urls, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer lk.Close() // deferred first, so that it comes last
-
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	told, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	err = lk.Do(ctx, "leader", func(ctx context.Context, l *redlock.Lock) error {
-		fmt.Println("leading")
-		terminate() // what a deployment does
-		<-ctx.Done()
-		fmt.Println("tidying up, under the lock")
-		return nil // or context.Cause(ctx), if there is work left
-	})
-	if err != nil {
-		log.Print(err)
+	go func() {
+		_ = lk.Do(context.Background(), "leader", func(ctx context.Context, _ *redlock.Lock) error {
+			fmt.Println("leading")
+			terminate() // what a deployment does
+			<-ctx.Done()
+			fmt.Println("tidying up, under the lock")
+			return context.Cause(ctx) // ErrClosed, and not ErrLost
+		})
+	}()
+
+	<-told.Done()
+	brief, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := lk.Shutdown(brief); err != nil {
+		log.Print(err) // work goes on: nobody else has its locks until their TTL is over
 	}
 
 	// The successor does not wait for the TTL, which is 10 seconds.
@@ -209,8 +213,7 @@ func ExampleLocker_TryAcquire() {
 	// another process is importing already
 }
 
-// Acquire waits. The context is the only bound: here it is ten seconds for
-// getting the lock, which is free after a moment.
+// Acquire waits: here for ten seconds at most, and the lock is free after a moment.
 func ExampleLocker_Acquire() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
@@ -221,11 +224,9 @@ func ExampleLocker_Acquire() {
 	}
 	time.AfterFunc(50*time.Millisecond, func() { _ = first.Release(ctx) })
 
-	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	l, err := lk.Acquire(wait, "import")
+	l, err := lk.Acquire(ctx, "import", redlock.Wait(10*time.Second))
 	switch {
-	case errors.Is(err, redlock.ErrHeld): // and context.DeadlineExceeded
+	case errors.Is(err, redlock.ErrHeld):
 		fmt.Println("held by another for ten seconds")
 	case err != nil:
 		log.Fatal(err)
@@ -345,8 +346,33 @@ func ExampleLocker_Acquire_nineWorkers() {
 	// released: <nil>
 }
 
-// A lock that lives for longer than we wait: the error says that the time is up,
-// and that it was held.
+// Wait bounds the waiting and not the work.
+func ExampleWait() {
+	lk, stop := connected(redlock.Options{})
+	defer stop()
+	ctx := context.Background()
+	held, err := lk.TryAcquire(ctx, "import")
+	if err != nil {
+		log.Fatal(err)
+	}
+	work := func() {
+		err := lk.Do(ctx, "import", func(context.Context, *redlock.Lock) error {
+			time.Sleep(200 * time.Millisecond) // for longer than Wait
+			fmt.Println("imported")
+			return nil
+		}, redlock.Wait(100*time.Millisecond))
+		fmt.Println("held:", errors.Is(err, redlock.ErrHeld))
+	}
+	work()
+	_ = held.Release(ctx)
+	work()
+	// Output:
+	// held: true
+	// imported
+	// held: false
+}
+
+// A lock that lives for longer than the context: the error says that the time is up, and that it was held.
 func ExampleLocker_Acquire_bounded() {
 	lk, stop := connected(redlock.Options{TTL: 30 * time.Second})
 	defer stop()
@@ -409,6 +435,76 @@ func ExampleShared() {
 	// the writer's fence: true
 	// to write them: true
 	// when all have read: <nil>
+}
+
+// Many machines begin the same job. One does it; MinHold keeps out a machine that begins a little later, when the work
+// is done already.
+func ExampleMinHold() {
+	lk, stop := connected(redlock.Options{})
+	defer stop()
+	for _, machine := range []string{"a", "b"} { // b's clock is behind
+		err := lk.Do(context.Background(), "nightly-report", func(context.Context, *redlock.Lock) error {
+			fmt.Println(machine, "reports")
+			return nil
+		}, redlock.Wait(0), redlock.MinHold(5*time.Second))
+		if errors.Is(err, redlock.ErrHeld) {
+			fmt.Println(machine, "leaves it to another machine")
+		}
+	}
+	// Output:
+	// a reports
+	// b leaves it to another machine
+}
+
+// The lock is renewed while the request lives. A handler that hangs after that does not keep it.
+func ExampleRenewWhile() {
+	lk, stop := connected(redlock.Options{})
+	defer stop()
+	request, hangUp := context.WithCancel(context.Background()) // http.Request.Context
+	defer hangUp()
+	l, err := lk.TryAcquire(request, "document", redlock.RenewWhile(request), redlock.TTL(500*time.Millisecond))
+	if err != nil {
+		log.Fatal(err)
+	}
+	hangUp()
+	ctx := l.Context(context.Background())
+	<-ctx.Done()
+	fmt.Println("ended:", errors.Is(context.Cause(ctx), redlock.ErrLost))
+	// Output: ended: true
+}
+
+// A process that does not lead knows who does.
+func ExampleLocker_Watch() {
+	lk, stop := connected(redlock.Options{Owner: "a"})
+	defer stop()
+	term, resign := context.WithCancel(context.Background())
+	var candidate sync.WaitGroup
+	defer candidate.Wait()
+	defer resign()
+	candidate.Go(func() {
+		_ = lk.Do(term, "leader", func(ctx context.Context, _ *redlock.Lock) error {
+			<-ctx.Done()
+			return nil
+		})
+	})
+
+	leader := ""
+	for s, err := range lk.Watch(context.Background(), "leader", 10*time.Millisecond) {
+		switch {
+		case err != nil:
+			log.Fatal(err)
+		case s.State == redlock.StateHeld:
+			leader = s.By.Owner
+			fmt.Println(leader, "leads")
+			resign()
+		case s.State == redlock.StateFree && leader != "":
+			fmt.Println("nobody leads")
+			return // ends the watching
+		}
+	}
+	// Output:
+	// a leads
+	// nobody leads
 }
 
 // All names are locked, or none.
@@ -503,7 +599,6 @@ func ExampleReentrant() {
 type leaderCallbacks struct {
 	OnStartedLeading func(context.Context) // ends when its context does, which is when the lock ends
 	OnStoppedLeading func()
-	OnNewLeader      func(token string) // a lock has a token, and no identity
 }
 
 // elect stands for election until ctx ends: it waits to be the leader, is it for as long as
@@ -522,27 +617,6 @@ func elect(ctx context.Context, lk *redlock.Locker, name string, do leaderCallba
 	}
 }
 
-// watch looks every now and then which process leads, for processes that cannot lead.
-func watch(ctx context.Context, lk *redlock.Locker, name string, every time.Duration, do leaderCallbacks) {
-	look := time.NewTicker(every)
-	defer look.Stop()
-	for last := ""; ; {
-		s, err := lk.Inspect(ctx, name)
-		if err != nil {
-			return
-		}
-		if s.State == redlock.StateHeld && s.Token != last {
-			last = s.Token
-			do.OnNewLeader(last)
-		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // Leader election, with the callbacks that controllers for Kubernetes have. One that
 // resigns hands over at once; from one that dies the next takes over when the TTL is over.
 func ExampleLocker_Do_election() {
@@ -552,10 +626,16 @@ func ExampleLocker_Do_election() {
 	defer end()
 
 	leaders := make(chan string)
-	go watch(ctx, lk, "controller", 10*time.Millisecond, leaderCallbacks{
-		OnNewLeader: func(token string) { leaders <- token },
-	})
 	var both sync.WaitGroup
+	both.Go(func() {
+		last := ""
+		for s := range lk.Watch(ctx, "controller", 10*time.Millisecond) {
+			if s != nil && s.Token != "" && s.Token != last { // OnNewLeader
+				last = s.Token
+				leaders <- last
+			}
+		}
+	})
 	candidate := func(ctx context.Context, name string) {
 		both.Go(func() {
 			elect(ctx, lk, "controller", leaderCallbacks{
@@ -638,44 +718,31 @@ func ExampleQuorumError_RetryAfter() {
 }
 
 // The holder sends its fence with each request, and the service rejects an older one: that of a
-// holder that was stopped for longer than its lock lasted, and does not know it yet. recipes/http.go
-// has a complete service, with reads.
+// holder that was stopped for longer than its lock lasted, and does not know it yet.
 func ExampleLock_Fence_http() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
 	ctx := context.Background()
 
-	var mu sync.Mutex
-	var largest int64
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fence, err := strconv.ParseInt(r.Header.Get("X-Fence"), 10, 64)
-		if err != nil {
-			http.Error(w, "X-Fence is required: the fence of the lock", http.StatusPreconditionRequired)
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock() // no other request comes between the check of the fence and the work
-		if fence < largest {
-			http.Error(w, "stale fence: a later holder has been here", http.StatusPreconditionFailed)
-			return
-		}
-		largest = fence
-		w.WriteHeader(http.StatusNoContent)
-	}))
+	service := httptest.NewServer(&fence.Handler{Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent) // it has read or written the resource
+	})})
 	defer service.Close()
 	put := func(l *redlock.Lock, body string) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPut, service.URL, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, service.URL+"/document", strings.NewReader(body))
 		if err != nil {
 			log.Fatal(err)
 		}
-		req.Header.Set("X-Fence", strconv.FormatInt(l.Fence(), 10))
-		resp, err := service.Client().Do(req)
+		resp, err := fence.Send(service.Client(), req, l.Fence())
+		if errors.Is(err, fence.ErrStale) {
+			fmt.Println(body+":", fence.ErrStale)
+			return
+		}
 		if err != nil {
 			log.Fatal(err)
 		}
 		defer resp.Body.Close()
-		said, _ := io.ReadAll(resp.Body)
-		fmt.Println(strings.TrimSpace(body + ": " + resp.Status + " " + string(said)))
+		fmt.Println(body+":", resp.Status)
 	}
 
 	first, err := lk.Acquire(ctx, "document")
@@ -695,7 +762,7 @@ func ExampleLock_Fence_http() {
 	// Output:
 	// the first: 204 No Content
 	// the second: 204 No Content
-	// the first, late: 412 Precondition Failed stale fence: a later holder has been here
+	// the first, late: stale fence: a later holder of the lock has been here
 }
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }

@@ -89,10 +89,11 @@ func MaxHold(d time.Duration) AcquireOption {
 // is left of d and deletes nothing, and the process may end. Until then every other client finds the lock held. So
 // machines that begin less than d apart do the work of one tick of a schedule once:
 //
-//	err := locker.Do(ctx, "nightly", work, redlock.Wait(0), redlock.MinHold(time.Minute))
+//	err := locker.Do(ctx, "nightly", work, redlock.Wait(0), redlock.MinHold(5*time.Second))
 //
-// d is at most the set's MaxTTL ([Members]). If the lock is lost, or its process dies before the release, MinHold does
-// nothing; nor does it for a lock that was detached.
+// d is at most the set's MaxTTL ([Members]): 10 s, unless [Options].MaxTTL or TTL said otherwise when the set was new. If
+// the lock is lost, or its process dies before the release, MinHold does nothing; nor does it for a lock that was
+// detached.
 func MinHold(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.minHold = &d })
 }

@@ -52,12 +52,13 @@
 //
 //   - [Locker.Do] for most callers: it cancels the function's context when the lock ends.
 //   - [Locker.Acquire] waits, first come, first served, and returns the [Lock]. [AutoRenew] renews it.
-//   - [Locker.TryAcquire] asks once. [Locker.Inspect] reports the holder and the waiters.
+//   - [Locker.TryAcquire] asks once. [Locker.Inspect] reports the holder and the waiters, [Locker.Watch] each change.
+//   - [Locker.Shutdown] when the program is told to end: the next process gets the locks as soon as the work has ended.
 //
 // # Which kind of lock
 //
 //   - Mutual exclusion: no option.
-//   - Leader election: [Locker.Do] in a loop.
+//   - Leader election: [Locker.Do] in a loop; [Locker.Watch] for followers, [Locker.Shutdown] to resign at the end.
 //   - Read-write lock: [Shared] for the readers.
 //   - Distributed semaphore: [Slots].
 //   - Hierarchical lock, on a folder and all below it: [Options].Separator.
@@ -226,10 +227,9 @@ func (lk *Locker) doEnds() {
 // Close ends all waiting, sends what is left to be released, for at most twice Options.NodeTimeout, and leaves no
 // goroutine and no connection.
 //
-// Close does not release held locks (Shutdown does), because it cannot know that their work has ended. Their contexts end with
-// ErrClosed, and no other client can have them until their TTL is over. So call Close last: end the contexts of Do,
-// wait until every Do has returned, and release what Acquire has returned. The example does that when the process is
-// told to end.
+// Close does not release held locks, because it cannot know that their work has ended: [Locker.Shutdown] waits for that,
+// and releases them. After Close their contexts have ended with ErrClosed, and no other client can have them until
+// their TTL is over.
 //
 // Close then waits for the hooks, for at most a second or Options.NodeTimeout, whichever is longer. If a hook has not
 // returned by then, the error names it and says how many events were not reported; the hook's goroutine ends with the

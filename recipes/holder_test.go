@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/fence"
 	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 )
 
@@ -89,7 +90,7 @@ func holds(text string) error {
 			// before it writes, or has checked just before it was stopped.
 			err = s.write(background, b.Name, lock.Fence(), "first, late")
 		}
-		if r.Stale = errors.Is(err, ErrStale); err != nil && !r.Stale {
+		if r.Stale = errors.Is(err, fence.ErrStale); err != nil && !r.Stale {
 			r.Err = err.Error()
 		}
 		if err := reports.Encode(r); err != nil {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/fence"
 )
 
 // Keys of what is done: an order's number, or a job's name and day.
@@ -20,7 +21,7 @@ import (
 // the database reject a machine that was stopped, and goes on when another one has worked.
 func Once(ctx context.Context, locker *redlock.Locker, db *sql.DB, name, key string, f func(context.Context, *sql.Tx) error) error {
 	return locker.Do(ctx, name, func(ctx context.Context, l *redlock.Lock) error {
-		return InTx(ctx, db, name, l.Fence(), func(tx *sql.Tx) error {
+		return fence.Tx(ctx, db, name, l.Fence(), func(tx *sql.Tx) error {
 			if first, err := mark(ctx, tx, key); err != nil || !first {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/fence"
 )
 
 // Messages that are to be sent.
@@ -28,7 +29,7 @@ func Relay(ctx context.Context, locker *redlock.Locker, db *sql.DB, send func(ct
 		for {
 			var id int64
 			var body string
-			err := InTx(ctx, db, "outbox", l.Fence(), func(tx *sql.Tx) error {
+			err := fence.Tx(ctx, db, "outbox", l.Fence(), func(tx *sql.Tx) error {
 				return tx.QueryRowContext(ctx, `SELECT id, body FROM outbox ORDER BY id LIMIT 1`).Scan(&id, &body)
 			})
 			if errors.Is(err, sql.ErrNoRows) {
@@ -40,7 +41,7 @@ func Relay(ctx context.Context, locker *redlock.Locker, db *sql.DB, send func(ct
 			if err := send(ctx, id, body); err != nil {
 				return err
 			}
-			err = InTx(ctx, db, "outbox", l.Fence(), func(tx *sql.Tx) error {
+			err = fence.Tx(ctx, db, "outbox", l.Fence(), func(tx *sql.Tx) error {
 				_, err := tx.ExecContext(ctx, `DELETE FROM outbox WHERE id = $1`, id)
 				return err
 			})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/fence"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 )
@@ -96,8 +97,8 @@ func rules(t *testing.T, s *store) {
 			}
 		}
 		switch {
-		case step.stale && !errors.Is(err, ErrStale):
-			t.Errorf("%s: got %v, want %v", what, err, ErrStale)
+		case step.stale && !errors.Is(err, fence.ErrStale):
+			t.Errorf("%s: got %v, want %v", what, err, fence.ErrStale)
 		case !step.stale && err != nil:
 			t.Errorf("%s: %v", what, err)
 		}
@@ -111,11 +112,11 @@ func together(t *testing.T, s *store) {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
-	for fence := int64(1); fence <= holders; fence++ {
+	for number := int64(1); number <= holders; number++ {
 		all.Go(func() {
-			err := s.write(t.Context(), name, fence, strconv.FormatInt(fence, 10))
-			if err != nil && (!errors.Is(err, ErrStale) || fence == holders) {
-				t.Errorf("fence %d: %v", fence, err)
+			err := s.write(t.Context(), name, number, strconv.FormatInt(number, 10))
+			if err != nil && (!errors.Is(err, fence.ErrStale) || number == holders) {
+				t.Errorf("fence %d: %v", number, err)
 			}
 		})
 	}
@@ -168,7 +169,7 @@ func stopped(t *testing.T, nodes []string, resource, where string, s *store, wri
 		t.Errorf("the first look at the lock's context says %q, lost %v: want the loss", late.Ended, late.Lost)
 	}
 	if !late.Stale {
-		t.Errorf("fence %d writes after fence %d, want %v", began.Fence, l.Fence(), ErrStale)
+		t.Errorf("fence %d writes after fence %d, want %v", began.Fence, l.Fence(), fence.ErrStale)
 	}
 
 	if err := s.write(ctx, name, l.Fence(), "second"); err != nil {
@@ -176,7 +177,7 @@ func stopped(t *testing.T, nodes []string, resource, where string, s *store, wri
 	}
 	first.tell(t, "write")
 	if late := first.report(t); !late.Stale {
-		t.Errorf("fence %d writes once more after fence %d, want %v", began.Fence, l.Fence(), ErrStale)
+		t.Errorf("fence %d writes once more after fence %d, want %v", began.Fence, l.Fence(), fence.ErrStale)
 	}
 	if got, err := s.read(ctx, name, l.Fence()); err != nil || got != "second" {
 		t.Errorf("in the end it has %q, %v, want what the second holder wrote", got, err)

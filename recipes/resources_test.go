@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/rpc"
@@ -11,7 +13,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/quorumlock/redlock/fence"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 	"github.com/redis/go-redis/v9"
@@ -37,24 +41,21 @@ type store struct {
 }
 
 var resources = []resource{
-	{"Guard", startRPC, openRPC},
+	{"memory", startRPC, openRPC},
 	{"HTTP", startHTTP, openHTTP},
 	{"SQLite, a row", startSQLite, func(where string) (*store, error) { return openRows("sqlite3", where) }},
 	{"SQLite, a transaction", startSQLite, func(where string) (*store, error) { return openTx("sqlite3", where) }},
 	{"PostgreSQL, a row", startPostgres, func(where string) (*store, error) { return openRows("postgres", where) }},
 	{"PostgreSQL, a transaction", startPostgres, func(where string) (*store, error) { return openTx("postgres", where) }},
 	{"Redis, a hash", startRedis, openRedis},
+	{"Redis Cluster, a script", startCluster, openCluster},
 }
 
 // A Guarded has texts behind Guards, in this process; other processes access it by net/rpc.
 type Guarded struct {
-	mu    sync.Mutex // of texts, not of a text
-	texts map[string]*guardedText
-}
-
-type guardedText struct {
-	guard Guard
-	text  string
+	guards fence.Guards
+	mu     sync.Mutex // of texts, not of a text
+	texts  map[string]*string
 }
 
 // A Call reads, or writes if there is a text.
@@ -64,30 +65,30 @@ type Call struct {
 	Text  string
 }
 
-func (g *Guarded) named(name string) *guardedText {
+func (g *Guarded) named(name string) *string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.texts[name] == nil {
-		g.texts[name] = new(guardedText)
+		g.texts[name] = new(string)
 	}
 	return g.texts[name]
 }
 
 // Do carries out a Call.
 func (g *Guarded) Do(c Call, reply *string) error {
-	it := g.named(c.Name)
-	return it.guard.Do(c.Fence, func() error {
+	return g.guards.Do(c.Name, c.Fence, func() error {
+		text := g.named(c.Name)
 		if c.Text != "" {
-			it.text = c.Text
+			*text = c.Text
 		}
-		*reply = it.text
+		*reply = *text
 		return nil
 	})
 }
 
 func startRPC(t *testing.T) string {
 	server := rpc.NewServer()
-	if err := server.Register(&Guarded{texts: map[string]*guardedText{}}); err != nil {
+	if err := server.Register(&Guarded{texts: map[string]*string{}}); err != nil {
 		t.Fatal(err)
 	}
 	return serve(t, server)
@@ -100,47 +101,67 @@ func openRPC(where string) (*store, error) {
 	}
 	call := func(c Call) (text string, err error) {
 		err = client.Call("Guarded.Do", c, &text)
-		if err != nil && err.Error() == ErrStale.Error() { // net/rpc passes on no more than the text
-			err = ErrStale
+		if err != nil && strings.HasSuffix(err.Error(), fence.ErrStale.Error()) { // net/rpc passes on no more than the text
+			err = fence.ErrStale
 		}
 		return text, err
 	}
 	return &store{
 		create: func(context.Context, string) error { return nil },
-		read: func(_ context.Context, name string, fence int64) (string, error) {
-			return call(Call{name, fence, ""})
+		read: func(_ context.Context, name string, number int64) (string, error) {
+			return call(Call{name, number, ""})
 		},
-		write: func(_ context.Context, name string, fence int64, text string) error {
-			_, err := call(Call{name, fence, text})
+		write: func(_ context.Context, name string, number int64, text string) error {
+			_, err := call(Call{name, number, text})
 			return err
 		},
 		close: func() { _ = client.Close() },
 	}, nil
 }
 
+// startHTTP starts a service that has texts in memory, by the paths of their URLs.
 func startHTTP(t *testing.T) string {
-	var mu sync.Mutex
-	documents := map[string]*Document{}
-	return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		if documents[r.URL.Path] == nil {
-			documents[r.URL.Path] = new(Document)
+	var texts sync.Map
+	return serve(t, &fence.Handler{Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			sent, err := io.ReadAll(r.Body)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			texts.Store(r.URL.Path, sent)
 		}
-		d := documents[r.URL.Path]
-		mu.Unlock()
-		d.ServeHTTP(w, r)
-	}))
+		text, _ := texts.LoadOrStore(r.URL.Path, []byte(nil))
+		_, _ = w.Write(text.([]byte))
+	})})
 }
 
 func openHTTP(where string) (*store, error) {
 	client := &http.Client{Transport: new(http.Transport)}
+	call := func(ctx context.Context, method, name string, number int64, body string) (string, error) {
+		req, err := http.NewRequestWithContext(ctx, method, where+"/"+name, strings.NewReader(body))
+		if err != nil {
+			return "", err
+		}
+		resp, err := fence.Send(client, req, number)
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		got, err := io.ReadAll(resp.Body)
+		if err == nil && resp.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%s: %s", resp.Status, got)
+		}
+		return string(got), err
+	}
 	return &store{
 		create: func(context.Context, string) error { return nil },
-		read: func(ctx context.Context, name string, fence int64) (string, error) {
-			return ReadHTTP(ctx, client, where+"/"+name, fence)
+		read: func(ctx context.Context, name string, number int64) (string, error) {
+			return call(ctx, http.MethodGet, name, number, "")
 		},
-		write: func(ctx context.Context, name string, fence int64, text string) error {
-			return WriteHTTP(ctx, client, where+"/"+name, fence, text)
+		write: func(ctx context.Context, name string, number int64, text string) error {
+			_, err := call(ctx, http.MethodPut, name, number, text)
+			return err
 		},
 		close: client.CloseIdleConnections,
 	}, nil
@@ -152,14 +173,8 @@ func serve(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// schema is the one that the comments in sql.go give.
-const schema = `
-	CREATE TABLE documents (
-		id    TEXT PRIMARY KEY,
-		body  TEXT NOT NULL,
-		fence BIGINT NOT NULL DEFAULT 0
-	);
-	CREATE TABLE fences (name TEXT PRIMARY KEY, fence BIGINT NOT NULL)`
+// documents is the table that the comment in append.go gives.
+const documents = `CREATE TABLE documents (id TEXT PRIMARY KEY, body TEXT NOT NULL, fence BIGINT NOT NULL DEFAULT 0)`
 
 // prepare makes the tables. The error is the driver's or the server's.
 func prepare(ctx context.Context, driver, where string) error {
@@ -168,7 +183,7 @@ func prepare(ctx context.Context, driver, where string) error {
 		return err
 	}
 	defer db.Close()
-	_, err = db.ExecContext(ctx, schema)
+	_, err = db.ExecContext(ctx, documents+"; "+fence.Fences.Schema())
 	return err
 }
 
@@ -197,11 +212,11 @@ func openRows(driver, where string) (*store, error) {
 			_, err := db.ExecContext(ctx, `INSERT INTO documents (id, body) VALUES ($1, '')`, name)
 			return err
 		},
-		read: func(ctx context.Context, name string, fence int64) (string, error) {
-			return ReadRow(ctx, db, name, fence)
+		read: func(ctx context.Context, name string, number int64) (string, error) {
+			return readRow(ctx, db, name, number)
 		},
-		write: func(ctx context.Context, name string, fence int64, text string) error {
-			return WriteRow(ctx, db, name, fence, text)
+		write: func(ctx context.Context, name string, number int64, text string) error {
+			return writeRow(ctx, db, name, number, text)
 		},
 		close: func() { _ = db.Close() },
 	}, nil
@@ -221,14 +236,14 @@ func openTx(driver, where string) (*store, error) {
 	closeRows := s.close
 	return &store{
 		create: s.create,
-		read: func(ctx context.Context, name string, fence int64) (text string, err error) {
-			err = InTx(ctx, db, name, fence, func(tx *sql.Tx) error {
+		read: func(ctx context.Context, name string, number int64) (text string, err error) {
+			err = fence.Tx(ctx, db, name, number, func(tx *sql.Tx) error {
 				return tx.QueryRowContext(ctx, `SELECT body FROM documents WHERE id = $1`, name).Scan(&text)
 			})
 			return text, err
 		},
-		write: func(ctx context.Context, name string, fence int64, text string) error {
-			return InTx(ctx, db, name, fence, func(tx *sql.Tx) error {
+		write: func(ctx context.Context, name string, number int64, text string) error {
+			return fence.Tx(ctx, db, name, number, func(tx *sql.Tx) error {
 				_, err := tx.ExecContext(ctx, `UPDATE documents SET body = $1 WHERE id = $2`, text, name)
 				return err
 			})
@@ -243,15 +258,53 @@ func openRedis(where string) (*store, error) {
 	client := redis.NewClient(&redis.Options{Addr: where})
 	return &store{
 		create: func(context.Context, string) error { return nil },
-		read: func(ctx context.Context, name string, fence int64) (string, error) {
-			text, err := ReadHash(ctx, client, name, fence)
+		read: func(ctx context.Context, name string, number int64) (string, error) {
+			values, err := fence.HGetAll(ctx, client, name, number)
+			return values["text"], err
+		},
+		write: func(ctx context.Context, name string, number int64, text string) error {
+			return fence.HSet(ctx, client, name, number, map[string]string{"text": text})
+		},
+		close: func() { _ = client.Close() },
+	}, nil
+}
+
+// startCluster starts a cluster of one node.
+func startCluster(t *testing.T) string {
+	where := redistest.NewServers(t, 1, "--cluster-enabled", "yes")[0].Addr
+	client := redis.NewClient(&redis.Options{Addr: where})
+	defer client.Close()
+	if err := client.ClusterAddSlotsRange(t.Context(), 0, 1<<14-1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); !strings.Contains(client.ClusterInfo(t.Context()).Val(), "cluster_state:ok"); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatal("the cluster does not begin")
+		}
+	}
+	return where
+}
+
+var (
+	get = fence.NewScript(`return redis.call('GET', KEYS[2])`)
+	set = fence.NewScript(`return redis.call('SET', KEYS[2], ARGV[2])`)
+)
+
+// openCluster keeps texts in keys of their own, beside their numbers.
+func openCluster(where string) (*store, error) {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{where}})
+	keys := func(name string) []string { return []string{"{" + name + "}:fence", "{" + name + "}:text"} }
+	return &store{
+		create: func(context.Context, string) error { return nil },
+		read: func(ctx context.Context, name string, number int64) (string, error) {
+			text, err := get.Run(ctx, client, keys(name), number).Text()
 			if errors.Is(err, redis.Nil) {
 				err = nil
 			}
 			return text, err
 		},
-		write: func(ctx context.Context, name string, fence int64, text string) error {
-			return WriteHash(ctx, client, name, fence, text)
+		write: func(ctx context.Context, name string, number int64, text string) error {
+			return set.Run(ctx, client, keys(name), number, text).Err()
 		},
 		close: func() { _ = client.Close() },
 	}, nil

@@ -10,8 +10,8 @@
 //
 //	fence, err := grpcredlock.Fence(ctx)
 //
-// docs/safety.md says how the service uses the fence: it is stored with the resource, and compared
-// and stored in the same step as the write.
+// The service gives the fence to a guard of package fence, which stores it with the resource, and compares it in the
+// same step as the write; and returns [ErrStale] where the guard returns fence.ErrStale.
 package grpcredlock
 
 import (

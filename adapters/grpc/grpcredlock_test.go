@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	grpcredlock "github.com/quorumlock/redlock/adapters/grpc"
+	"github.com/quorumlock/redlock/fence"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 	"google.golang.org/grpc"
@@ -29,22 +30,19 @@ func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 type service struct {
 	health.UnimplementedHealthServer
 
-	mu      sync.Mutex
-	largest int64
+	guard fence.Guard
 }
 
 func (s *service) Check(ctx context.Context, _ *health.HealthCheckRequest) (*health.HealthCheckResponse, error) {
-	fence, err := grpcredlock.Fence(ctx)
+	number, err := grpcredlock.Fence(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock() // no other call comes between the check of the fence and the work
-	if fence < s.largest {
+	err = s.guard.Do(number, func() error { return nil }) // here it reads or writes the resource
+	if errors.Is(err, fence.ErrStale) {
 		return nil, grpcredlock.ErrStale
 	}
-	s.largest = fence
-	return &health.HealthCheckResponse{Status: health.HealthCheckResponse_SERVING}, nil
+	return &health.HealthCheckResponse{Status: health.HealthCheckResponse_SERVING}, err
 }
 
 // start gives a client of a guarded service, and a Locker.

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write docs/api and docs/life.svg anew")
 // With -update it is written anew.
 func TestAPI(t *testing.T) {
 	for dir, file := range map[string]string{
-		".": "redlock.txt", "chaos": "chaos.txt", "chaos/history": "history.txt", "redlocktrace": "redlocktrace.txt", "redlocktest": "redlocktest.txt",
+		".": "redlock.txt", "chaos": "chaos.txt", "chaos/history": "history.txt", "fence": "fence.txt", "redlocktrace": "redlocktrace.txt", "redlocktest": "redlocktest.txt",
 		"adapters/certmagic": "certmagic.txt", "adapters/gocron": "gocron.txt", "adapters/grpc": "grpc.txt", "adapters/otel": "otel.txt",
 	} {
 		golden.Lines(t, filepath.Join("docs", "api", file), exported(t, dir), *update)

@@ -57,10 +57,20 @@ func TestImports(t *testing.T) {
 	// The command has package testing in it, with chaos: virtual time needs a testing.T for
 	// testing/synctest. The flags that it adds have no effect where package flag is not used.
 	// It has net/http for redlock top --http, and for nothing else.
+	web := []string{module + "/cmd/redlock/internal/page", module + "/fence"}
 	for path, all := range imports(t) {
-		if strings.HasPrefix(path, module) && path != module+"/cmd/redlock/internal/page" && slices.Contains(all, "net/http") {
-			t.Errorf("%s imports net/http, which is for the page of redlock top", path)
+		if strings.HasPrefix(path, module) && !slices.Contains(web, path) && slices.Contains(all, "net/http") {
+			t.Errorf("%s imports net/http, which is for the page of redlock top and for resources behind HTTP", path)
 		}
+	}
+	// A resource that checks fences has no locks. And the library has no database.
+	for path := range below(t, module+"/fence") {
+		if path != module+"/fence" && strings.HasPrefix(path, module) {
+			t.Errorf("%s comes in with package fence, which a resource imports without the lock client", path)
+		}
+	}
+	if below(t, module)[module+"/fence"] {
+		t.Error("the root package imports package fence, and database/sql and net/http with it")
 	}
 }
 
@@ -139,7 +149,7 @@ var imported map[string][]string
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 	if imported == nil {
-		list := goCommand(t, "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, ".", "./internal/testbed/model", "./cmd/redlock")
+		list := goCommand(t, "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, ".", "./internal/testbed/model", "./cmd/redlock", "./fence")
 		imported = make(map[string][]string)
 		for line := range strings.Lines(list) {
 			all := strings.Fields(line)

@@ -37,7 +37,7 @@ func graphs(t *testing.T) map[string]fileGraph {
 }
 
 var loaded = sync.OnceValues(func() (map[string]fileGraph, error) {
-	all, err := loadGraphs(".", "./cmd/...", "./chaos/...", "./internal/...")
+	all, err := loadGraphs(".", "./cmd/...", "./chaos/...", "./fence", "./internal/...")
 	byDir := make(map[string]fileGraph)
 	for _, g := range all {
 		byDir[cmp.Or(strings.TrimPrefix(strings.TrimPrefix(g.Package, module), "/"), ".")] = g
