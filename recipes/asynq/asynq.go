@@ -36,16 +36,17 @@ func Exclusive(locker *redlock.Locker, name func(*asynq.Task) string, next func(
 	})
 }
 
-// Busy returns a configuration in which a task whose lock another one has is tried again after wait, rounded to a second
-// by asynq, as often as that takes: it is not counted as a failure of the task.
+// Busy returns a configuration in which a task that did not get its lock, because another one has it or too few nodes
+// answer, is tried again after wait, rounded to a second by asynq, as often as that takes: it is not counted as a
+// failure of the task.
 func Busy(c asynq.Config, wait time.Duration) asynq.Config {
 	failure, delay := c.IsFailure, c.RetryDelayFunc
 	c.IsFailure = func(err error) bool {
-		return !errors.Is(err, redlock.ErrHeld) && (failure == nil || failure(err))
+		return !noLock(err) && (failure == nil || failure(err))
 	}
 	c.RetryDelayFunc = func(n int, err error, task *asynq.Task) time.Duration {
 		switch {
-		case errors.Is(err, redlock.ErrHeld):
+		case noLock(err):
 			return wait
 		case delay != nil:
 			return delay(n, err, task)
@@ -53,6 +54,10 @@ func Busy(c asynq.Config, wait time.Duration) asynq.Config {
 		return asynq.DefaultRetryDelayFunc(n, err, task)
 	}
 	return c
+}
+
+func noLock(err error) bool {
+	return errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrNoQuorum)
 }
 
 // Schedule runs a scheduler on one machine of many, until ctx ends or the lock is lost, and returns why: call it in a
