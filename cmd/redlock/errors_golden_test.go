@@ -225,7 +225,7 @@ func (g *said) wrongUsage() {
 		"run redlock:set -- true", "run k --ttl 10 -- true", "run k --ttl 0s -- true", "run k --ttl 9999h -- true", "run k --ttl 1000500us -- true", "run k --timeout -1s -- true", "run k -n -w 1s -- true",
 		"run k -E many -- true", "run k --slots 0 -- true", "run k --slots 2 --shared -- true", "run k --slots 2 --key b -- true", "run k --max-ttl 0s -- true",
 		"run k --lost-signal STOP -- true", "run k --lost-grace 6s -- true", "run k --lost-grace -1s -- true", "run k --max-hold 99ms -- true", "run k --min-hold 9s --max-hold 8s -- true",
-		"run k --once 24h -n -- true", "run k --once 24h -w 1s -- true", "run k --once 24h --min-hold 1m -- true", "run k --once 24h --max-hold 1h -- true", "run k --once 0s -- true",
+		"run k --once 24h -n -- true", "run k --once 24h -w 1s -- true", "run k --once 24h --min-hold 1m -- true", "run k --once 24h --max-hold 1m -- true", "run k --once 0s -- true",
 		"run k -- no-such-command", "run k -- /dev/null", "run k -- true", "run k --embedded --node redis://127.0.0.1:1 -- true", "run k --embedded --config redlock.conf -- true",
 		"lock", "lock k true", "lock k", "extend", "extend k", "extend a b", "unlock k", "unlock {}", "unlock k --token t --key", "unlock a b --token t", "unlock k --key b", "extend k --token t",
 		"break", "break a b", "break k", "break k --yes", "break k --token t",

@@ -66,15 +66,20 @@ func (c *holdConfig) addCommand(to *flags.Set) {
 	addSpan(to, "lost-grace", &c.grace)
 }
 
+// mostOnce is the longest --min-hold of --once. For longer differences between clocks there is --min-hold: the nodes keep
+// a lock for the set's MaxTTL at most, so redlock would stay for the rest.
+const mostOnce = 5 * time.Minute
+
 // tick makes --once what it stands for: --quiet-busy, which tries once, and --min-hold with half of the time between two
-// ticks. So a machine whose clock is behind by less than that finds the lock held, and the next tick finds it free.
+// ticks, mostOnce at most. So a machine whose clock is behind by less than that finds the lock held, and the next tick
+// finds it free.
 func (c *holdConfig) tick(f *flags.Set) error {
 	for _, other := range []string{"nonblock", "timeout", "min-hold"} {
 		if f.Changed(other) {
-			return exit.Fail(exit.Usage, "--once PERIOD tries once, and keeps the lock for half of PERIOD", "--once and --%s do not go together", other)
+			return exit.Fail(exit.Usage, "--once PERIOD tries once, and keeps the lock for half of PERIOD, 5m at most", "--once and --%s do not go together", other)
 		}
 	}
-	c.MinHold, c.Silent = c.once/2, true
+	c.MinHold, c.Silent = min(c.once/2, mostOnce), true
 	switch {
 	case c.once < leastPeriod:
 		return exit.Fail(exit.Usage, "it is the time between two runs: 24h, say", "--once %v is too short: the least is %v", c.once, leastPeriod)
