@@ -245,9 +245,9 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 // keeping has what is done to a node in the place of a fault by which it would lose its data.
 var keeping = map[history.FaultKind]history.FaultKind{history.Flush: history.Reset, history.KillEmpty: history.Kill}
 
-// mayEmpty reports whether a node may lose its data: if that is so of most members of a set that was changed, nobody can
-// lock before an operator has restored the set. Where there are operators, any set may have been changed just now, though no
-// node keeps the later description yet.
+// mayEmpty reports whether a node may lose its data. It may not if half of the members of a set that was changed, or
+// more, would be without the description then: the set might not heal before an operator has restored it. Where there are
+// operators, any set may have been changed just now, though no node keeps the later description yet.
 func (d *Driver) mayEmpty(f history.Fault) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -261,7 +261,7 @@ func (d *Driver) mayEmpty(f history.Fault) bool {
 		return n
 	}
 	for i, t := range kept {
-		if t.Description != nil && (t.Epoch > 1 || changes) && !d.empty[i] && 2*keeps(t, -1) > len(t.Members) && 2*keeps(t, f.Node) <= len(t.Members) {
+		if t.Description != nil && (t.Epoch > 1 || changes) && !d.empty[i] && keeps(t, f.Node) < keeps(t, -1) && 2*keeps(t, f.Node) <= len(t.Members) {
 			return false
 		}
 	}
