@@ -320,7 +320,7 @@ func variables(lock *redlock.Lock, set redlock.Members) []string {
 // linger sees to it that the lock is kept until --min-hold is over, when the command has finished: a machine whose clock
 // is behind may be about to start the same command. As a rule the nodes keep it, and the process may end (MinHold). It
 // stays, and renews the lock, if the set allows no lock without a process for so long, or too few nodes answer now; a
-// signal ends that.
+// signal ends that, also one that came before the command had ended.
 //
 // The command's status does not depend on the lock any more: linger extends the lock once, and returns true unless the
 // nodes have lost it, in which case they had lost it before the command ended. It also returns false if --min-hold is
@@ -337,6 +337,8 @@ func (h *hold) linger() (sure bool) {
 	switch {
 	case errors.Is(err, redlock.ErrLost) && time.Now().Before(until):
 		return false // before its validity ended: so the nodes have said it
+	case h.told && (h.cfg.Lingers || err != nil): // it is to end, and the signal may have come as the command ended by itself
+		return true
 	case h.cfg.Lingers:
 		h.Note("stays for %s, until --min-hold is over: the set allows no lock without a process for longer than %v. redlock members set max-ttl %v lets redlock end with the command; a node that was restarted has no vote for so long", phrase.Short(most), h.locker.Members().MaxTTL, h.cfg.MinHold)
 	case err == nil:
