@@ -3,6 +3,16 @@ package main
 // bugs has the rows of docs/found.md, the latest mend first. To add one: docs/found.md.
 var bugs = []bug{
 	{
+		Name:  "prepare-before-the-nodes",
+		What:  "`redlock prepare --max-ttl` made no set if the nodes were started only while it waited, and exited with 0: the first program that locked made the set, with its own longest TTL.",
+		Since: "5a44f40, which has `prepare --max-ttl` make the set",
+		By:    "the Kubernetes kit, whose job prepares nodes that start beside it",
+		Mend:  "96b3eaf",
+		Files: []string{"cmd/redlock/prepare_test.go"},
+		Run:   "go test ./cmd/redlock -run TestPrepareMakesTheSetOfLateNodes",
+		Needs: "redis-server",
+	},
+	{
 		Name:  "max-hold-asleep",
 		What:  "Two clients had a lock: the first one's machine was suspended while it acquired the lock with `MaxHold`, which begins when that is done. Of the two ends, that of validity and that of `MaxHold`, the earlier one was chosen by the monotonic clock, which had stood still, and was the later one by the wall clock.",
 		Since: "`MaxHold`",
