@@ -85,8 +85,8 @@ func (s *Set) learn() (stale []*node) {
 	return stale
 }
 
-// heeded returns the nodes that decide which description of the set the client goes by: the members, or, while it has none,
-// the given nodes. Caller holds s.mu.
+// heeded returns the nodes that decide which description of the set the client goes by: the members, or, while the client
+// has none, the given nodes. Caller holds s.mu.
 func (s *Set) heeded() []*node {
 	if s.known != nil {
 		return s.View().nodes
@@ -201,8 +201,8 @@ func (s *Set) forgotten() (stale []*node, _ error) {
 }
 
 // adopt makes the client go by d, a description of the set, from now on: it sets members, View, quarantines and s.refused,
-// and calls Events. If the program cannot use the set that d describes, no vote counts by d (vote.Group.Refuse), and each
-// call for a lock returns why. The program still follows the set: its next description may be usable. Caller holds s.mu.
+// and calls Events.Joined or Members if d is new. If the program cannot use the set that d describes, no vote counts by d,
+// and each call for a lock returns why. The program still follows the set: the next d may be usable. Caller holds s.mu.
 func (s *Set) adopt(d *wire.Description) {
 	before := s.known
 	if s.known = d; before != d {

@@ -90,7 +90,7 @@ func (s *Set) setView(v *View) {
 // View returns the members and their quorum as they are known now. A View never changes: call View again to see a change.
 func (s *Set) View() *View { return s.view.Load() }
 
-// Lane returns the lane to the given node with this index in Open's names, retired (Lane.Retired) if the node was removed.
+// Lane returns the lane to the given node with this index in Open's names; if the node was removed, it may be retired.
 func (s *Set) Lane(given int) *lane.Lane { return (*s.nodes.Load())[given].Lane }
 
 // Ticket returns a waiter's rank in the queues: at, an instant of the client's clock, in microseconds by the median of the

@@ -45,7 +45,7 @@ type nodeState struct {
 	free bool // since the attempt began the node has said that the lock may be free
 }
 
-// Turn is closed when the waiter becomes the active one of its local queue (it may attempt); nil: it was at once.
+// Turn is closed when the waiter becomes the active one of its local queue (which tries); nil: it was from the start.
 func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 
 // Name returns the waiter's name at the nodes.
@@ -77,7 +77,7 @@ func (w *Waiter) Ready() bool {
 	return good || w.ticket > 0
 }
 
-// Listen subscribes to the nodes' messages, without waiting for the nodes, until the waiter leaves (List.Leave).
+// Listen makes sure of subscriptions to the nodes' messages, at least until the waiter leaves. It does not wait.
 func (w *Waiter) Listen() { w.list.listen(w) }
 
 // Begin prepares c, the claim of an attempt that is about to be sent: it puts the waiter's name, ticket and lease into

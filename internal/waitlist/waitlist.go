@@ -215,7 +215,7 @@ func (l *List) Close() {
 	l.running.Wait()
 }
 
-// listen begins the missing subscriptions to nodes' messages, which last until w leaves. After Close it does nothing.
+// listen makes sure of a subscription to each member's messages, at least until w leaves. After Close it does nothing.
 func (l *List) listen(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
