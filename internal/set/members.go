@@ -475,8 +475,8 @@ func (s *Set) selfOf(n *node) string {
 }
 
 // offer puts s.known, the set's description, if any, into hello, what the client says when it joins n. A node that keeps
-// none stores it only while its marker, a key that shows that it lost no data, is hello.While, or if it took part in the
-// choice: so it has not lost its data again, and no other client gave it one. offer sets While if mayTell(n).
+// none stores it only if the node took part in the choice, or its marker is still hello.While: then the node has not lost
+// its data again, and no other client has given it a description. offer sets While if mayTell(n) is true.
 func (s *Set) offer(n *node, hello *wire.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,7 +45,7 @@ type nodeState struct {
 	free bool // since the attempt began the node has said that the lock may be free
 }
 
-// Turn is closed when the waiter becomes the active one of its local queue (which tries); nil: it was from the start.
+// Turn is closed when the waiter becomes the active one, the first of its local queue; nil: it was from the start.
 func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 
 // Name returns the waiter's name at the nodes.
