@@ -31,8 +31,8 @@ import (
 // finishes what a majority may have taken; what no majority has taken was never there.
 
 // candidate returns the node at this address, for a change that looks whether it can become a member; it makes the lane if
-// there is none. The caller must call decided. Until then the lane is not retired, even if the node keeps the description
-// that removed it (gone).
+// there is none. Until the caller calls decided, which it must, the lane is not retired, even if the node keeps the
+// description of the set that removed it (gone). It takes s.mu.
 func (s *Set) candidate(name string) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,8 @@ func (s *Set) candidate(name string) *node {
 	return lanes[i]
 }
 
-// decided ends what candidate began: it ends the lane to n unless n is a member, was given, or is in another change.
+// decided is called once for each result n of candidate, when its change ends. If n is no member, was not given, and no
+// other change looks at it, decided ends n's lane.
 func (s *Set) decided(n *node) {
 	s.mu.Lock()
 	n.considered--
@@ -58,7 +59,7 @@ func (s *Set) decided(n *node) {
 	}
 }
 
-// Known returns the description by which the client goes; nil: none yet.
+// Known returns the description of the set by which the client goes; nil: none yet.
 func (s *Set) Known() *wire.Description {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,11 +69,11 @@ func (s *Set) Known() *wire.Description {
 // ErrOvertaken means that another client had the set's next description chosen first.
 var ErrOvertaken = errors.New("another change of the set came first")
 
-// Change has the members of v choose d as the set's next description, and returns nil when d is in force: a majority of the
-// members before keeps it, and so does a quorum of those that there are then. If the set was changed since v, the error is
-// ErrOvertaken. After an error d may come into force all the same. add is the address of the node that comes (then Change
-// sets d.Since); "": none. With over, the operator declares that no lock lives longer than d allows. With plan, nothing is
-// changed, and Change waits only for the answer of the node that comes. tell, not nil, gets what it waits for, or would.
+// Change has the members of v choose d as the set's next description, and returns nil when d is in force: a majority of v's
+// members keeps it, and so does a quorum of d's. If the set was changed since v, the error is ErrOvertaken. After an error d
+// may come into force all the same. add is the address of the node that comes (then Change sets d.Since); "": none comes.
+// With over, the operator declares that no lock lives longer than d allows. With plan, nothing is changed, and Change waits
+// only for the answer of the node that comes. tell (not nil) gets what it waits for, or would.
 func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add string, over, plan bool, tell Progress) error {
 	w := &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(time.Hour), key: s.cfg.Host.Token(), plan: plan}
 	w.timer.Stop()
@@ -113,14 +114,14 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add stri
 	return nil
 }
 
-// comes writes a note at node n, which is to become a member by the description d, before d is proposed (choose.lua). When n
-// then keeps d, the note shows that n has lost nothing since. Without it no client could tell whether n took part in the
-// choice after d and has lost its data since: n would count for that choice only if all members answer. With the note, and
-// the marker of that time (a key that shows that n lost no data), any client that goes by d may give it to n (join.lua). So
-// a member that dies does not hold d up.
+// comes writes a note at node n, which is to become a member by d, the next description of the set, before d is proposed.
+// When n then keeps d, the note shows that n has lost nothing since. Without it no client could tell whether n took part in
+// the choice after d and has lost its data since: n would count for that choice only if all members answer. With the note,
+// and the marker of that time (a key that shows that n lost no data), any client that goes by d may give it to n (join.lua).
+// So a member that dies does not hold d up.
 //
-// comes sets d.Since to now: so no other operator made the same description, and had n note it, since. It may wait (fit),
-// and returns an error if n cannot be a member any more, or w ends.
+// comes sets d.Since to now: so no other operator made the same description, and had n note it, since. Like fit, it waits
+// until n may become a member (tell gets for what), and returns an error if n cannot, or w ends.
 func (s *Set) comes(w *wait, n *node, d *wire.Description, tell Progress) error {
 	if err := s.fit(w, n, tell); err != nil { // n may have gone in the meantime
 		return err
@@ -132,8 +133,8 @@ func (s *Set) comes(w *wait, n *node, d *wire.Description, tell Progress) error 
 
 func (w *wait) why() error { return context.Cause(w.ctx) }
 
-// until blocks until cond returns true. It calls cond, without s.mu, again each time the set has news (a node was joined,
-// say). If w is over first, it returns the cause of w's context; nil if only the time of w is over.
+// until blocks until cond returns true. It calls cond, without s.mu, at first and each time the set has news (a node was
+// joined, say). If w is over first, it returns the cause of w's context; nil if only the time of w is over.
 func (s *Set) until(w *wait, cond func() bool) error {
 	for !w.over {
 		s.mu.Lock()
@@ -188,10 +189,10 @@ func (s *Set) fit(w *wait, n *node, tell Progress) error {
 	return w.why()
 }
 
-// settle waits until next, the description to come, may be proposed: no lock counts any more that was counted before the
-// last change, by the description of the set before v's. If next splits names into paths in another way (Separator), it
-// waits also for the locks of the programs that were stopped. If only the longest TTL changes, Description.Toward says what
-// must have come before. over declares that no lock is held that is longer than next allows. A plan (w.plan) waits for
+// settle waits until next, the set's description to come after v's, may be proposed: no lock counts any more that was
+// counted before the last change, by the description before v's. If next splits names into paths in another way (Separator),
+// it waits also for the locks of the programs that were stopped. If only the longest TTL changes, Description.Toward says
+// what must have come before. over declares that no lock is held that is longer than next allows. A plan (w.plan) waits for
 // nothing: tell is called with what it would wait for. The error is that of w's context.
 func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell Progress) error {
 	d, what := v.Description, "the locks that were counted before the last change to be over"
@@ -232,8 +233,8 @@ func alikeButTTL(d, o *wire.Description) bool {
 	return d.Alike(o) && d.Quorum == o.Quorum && d.Separator == o.Separator
 }
 
-// untilKept waits until need of these nodes keep d, a description of the set, or a later one with d in its past. If they do
-// not yet, it calls tell with the text what; a plan (w.plan) does not wait. The error is that of w's context.
+// untilKept waits until need of the nodes of these lanes keep d, a description of the set, or a later one with d in its
+// past. If not yet, it first calls tell with the text what; a plan (w.plan) does not wait. The error is that of w's context.
 func (s *Set) untilKept(w *wait, lanes []*node, d *wire.Description, need int, what string, tell Progress) error {
 	if s.keep(lanes, d) >= need {
 		return nil
@@ -244,7 +245,7 @@ func (s *Set) untilKept(w *wait, lanes []*node, d *wire.Description, need int, w
 	return s.until(w, func() bool { return s.keep(lanes, d) >= need })
 }
 
-// former returns the nodes that were members before d (d.Former). It makes lanes where there are none. It takes s.mu.
+// former returns the nodes that were members before d, a description of the set. It makes missing lanes. It takes s.mu.
 func (s *Set) former(d *wire.Description) (lanes []*node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,9 +279,9 @@ func (s *Set) keep(lanes []*node, d *wire.Description) (n int) {
 	return n
 }
 
-// inForce waits until the set's present description, which follows the one of before, is in force (Change), then, for at
-// most a NodeTimeout, until all members keep it. If those that keep it lost their data now, another member would know only
-// the set before the change. The error is that of w's context.
+// inForce waits until the set's present description is in force: a majority of the members of before, who chose it, and a
+// quorum of its own keep it. Then it waits, for at most a NodeTimeout, until all do: if those that keep it lost their data
+// now, another member would know only the set before the change. tell gets what it awaits. The error is that of w's context.
 func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 	s.mu.Lock()
 	now := s.View()

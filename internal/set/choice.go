@@ -48,15 +48,15 @@ func (w *wait) sooner(limit time.Duration) *wait {
 
 func (w *wait) stop() { w.timer.Stop() }
 
-// prolong makes w end d from now, if its time is limited. Where one of the two round trips of a choice takes more than half
-// of a NodeTimeout, no choice would come to its end otherwise: each call would begin another.
+// prolong moves the end of w to d from now, if its time is limited. Otherwise, where one of the two round trips of a choice
+// takes more than half of a NodeTimeout, each caller would give up before its choice ends, and the next begin another.
 func (w *wait) prolong(d time.Duration) {
 	if w.limited {
 		w.timer.Reset(d)
 	}
 }
 
-// wait blocks until done or w.cut is closed, or w is over. It returns false only if w is over.
+// wait blocks until done or w.cut is closed, or w is over (its time, or its context). It returns false only if w is over.
 func (w *wait) wait(done <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -84,7 +84,7 @@ func (w *wait) pause(d time.Duration) {
 
 // choose has a majority of the members of v choose the set's description of the next epoch, and returns it: the proposal, or
 // one that may have been chosen already (Paxos; see choose.lua). With a nil proposal it finishes what was chosen, and
-// proposes nothing. It returns nil if w ends first, or another description has become known.
+// proposes nothing. It returns nil if w ends first, or the client comes to go by another description than v's.
 //
 // A member that keeps the next description was given it because it was chosen: the member counts as one that has taken it
 // with the largest of all ballots. But no node decides alone, and one may keep what nobody has chosen. So the member counts
@@ -164,8 +164,8 @@ type choice struct {
 // first reports whether this is the choice of the first description of a set.
 func (c *choice) first() bool { return c.view.Description == nil }
 
-// fits reports whether d, a description that a member keeps or has taken, can be what is chosen: it is of this epoch, and at
-// most one member comes or goes by it; a first one has the members of the proposal.
+// fits reports whether d, a description that a member keeps or has taken, can be what is chosen: it is of this epoch and
+// set, and adds or removes at most one member; a set's first one must have the members of the proposal. False if d is nil.
 func (c *choice) fits(d *wire.Description) bool {
 	switch {
 	case d == nil || d.Epoch != c.epoch:
@@ -177,7 +177,7 @@ func (c *choice) fits(d *wire.Description) bool {
 }
 
 // ask asks the members to take value, a description of the set, with this ballot; nil: to promise to take none with a
-// smaller ballot. It returns their answers and the count of these. It waits until a majority agrees and settled of them have
+// smaller ballot. It returns their answers and the count of these. It waits until a majority agrees, and settled nodes have
 // lost nothing for long (Set.settled), and then for grace; at most until all have answered, or a NodeTimeout or c.w is over.
 func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
 	args := []string{strconv.FormatInt(c.epoch, 10), ballot, "", c.set}
@@ -202,7 +202,7 @@ func (s *Set) settled(p *poll) (settled int) {
 	return settled
 }
 
-// ballot returns a new ballot, 24 digits as text, above the ballot than ("": any), with random digits so that it is unique.
+// ballot returns a new ballot (a rank, as in Paxos) above than ("": above none): 24 digits as text, unique by random digits.
 func (s *Set) ballot(than string) string {
 	at := s.cfg.Clock.Now().UnixMicro()
 	if len(than) == 24 {
@@ -229,8 +229,8 @@ type poll struct {
 	done   chan struct{}    // closed when grace is over, all have answered, or the time is over
 }
 
-// poll sends op with args to the members of v, and returns a copy of their answers: when enough is true of these and grace
-// is over, all have answered, or a NodeTimeout or w is over. enough runs with the poll's mutex held.
+// poll sends the script op with args to the members of v, and returns a copy of their answers: when enough is true of these
+// and grace is over, all have answered, or a NodeTimeout or w is over. enough runs with poll.mu held.
 func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Duration, enough func(*poll) bool) *poll {
 	p := &poll{enough: enough, grace: grace, asked: v.nodes, open: len(v.nodes), done: make(chan struct{})}
 	about := &lane.Claim{Key: "redlock:set"}
@@ -249,7 +249,8 @@ func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Durat
 	return &poll{asked: p.asked, said: slices.Clone(p.said), by: slices.Clone(p.by), from: slices.Clone(p.from), same: slices.Clone(p.same), denied: p.denied}
 }
 
-// Deliver takes a node's answer (lane.Recipient), or why there is none, from q. It is called once for each node.
+// Deliver adds a node's answer (q.Reply, or why there is none) to p. If that was the last or p needs no more, p ends
+// (p.grace).
 func (p *poll) Deliver(from *lane.Lane, q *lane.Request) {
 	n := p.asked[slices.IndexFunc(p.asked, func(n *node) bool { return n.Lane == from })]
 	p.mu.Lock()
@@ -309,7 +310,7 @@ func (all *votes) waitsFor(v *View) string {
 	return fmt.Sprintf("all %d members to agree (%s): %d may have lost data since the last change, and count for this one only then. A member must answer, and keep the description of this set (redlock doctor). For one that is gone for good, start an empty server at its address", len(v.nodes), strings.Join(missing, ", "), all.lost)
 }
 
-// count counts the answers in p to one step of a choice: to take value, a description of the set; nil: to promise.
+// count counts the answers in p to a step of a choice with this ballot: to take value, a description; nil: only to promise.
 //
 // A node that may have forgotten what it took counts if all members say yes. Otherwise two descriptions of one epoch could
 // be chosen: A and B take one, B loses its data and is given the description before again, and B and C take another. An

@@ -10,7 +10,8 @@ import (
 )
 
 // identify starts a goroutine that asks which process answers at the address that n says is its own, unless that is n.Name:
-// n may be a copy of another server's data (vote.Alias). t is what n keeps, runID names its process. Caller holds s.mu.
+// n may be a copy of another server's data (vote.Alias). Until the answer, and if another process answers, n counts as
+// keeping nothing. t is what n keeps (description and own address), runID names n's process. Caller holds s.mu.
 func (s *Set) identify(n *node, t wire.Kept, runID string) {
 	if t.Description == nil || t.Self == n.Name || strings.HasPrefix(t.Self, wire.AnyAddress) || runID == "" || s.cfg.Identify == nil || s.closed {
 		n.vote.SaysNoAlias(t.Description != nil)

@@ -28,9 +28,9 @@ import (
 // was the last, and an operator decides (forgotten). A node that keeps anything else has no vote until it is made to forget
 // that, and a Warning says so (strangers).
 
-// observe records n's answer to a join (join.lua) that left at sent: the description of the set that n keeps (told), and n's
-// marker, a key that shows that n has not lost data. It is called before any vote counts under that marker. Only then n
-// counts as having shown the marker: what n kept before may be out of date.
+// observe records n's answer to a join (join.lua) that left at sent, before any vote counts under mark, n's marker: a key
+// that shows that n has not lost data. told is what n keeps: the set's description, and n's own address. It is recorded
+// before n counts as having shown the marker: what n kept before may be out of date. observe takes s.mu.
 func (s *Set) observe(n *node, told wire.Kept, mark wire.Marker, sent time.Time) {
 	s.mu.Lock()
 	if n.vote.Keep(told, mark); told.Description == nil {
@@ -41,8 +41,8 @@ func (s *Set) observe(n *node, told wire.Kept, mark wire.Marker, sent time.Time)
 	s.consider()
 }
 
-// consider acts on what all nodes keep now: it decides which description the client goes by, retires and joins lanes, warns
-// the operator, and wakes those that wait for s.news. Caller holds s.mu; consider unlocks it.
+// consider acts on what all nodes keep now: it decides which description of the set the client goes by, retires and joins
+// lanes, warns the operator, and wakes those that wait for s.news. Caller holds s.mu; consider unlocks it.
 func (s *Set) consider() {
 	stale := s.learn()
 	behind := append(s.behind(), stale...)
@@ -58,8 +58,8 @@ func (s *Set) consider() {
 	rejoinAll(behind)
 }
 
-// learn makes the client go by the latest description that it may believe (wire.Believed), and sets s.refused. It returns
-// the nodes that must answer again before it is known whether most have lost the description (forgotten). Caller holds s.mu.
+// learn makes the client go by the latest description of the set that it may believe (wire.Believed), and sets s.refused. It
+// returns nodes for the caller to join again: they may show that most have lost it (forgotten). Caller holds s.mu.
 func (s *Set) learn() (stale []*node) {
 	for steps := 0; ; steps++ {
 		d := wire.Believed(s.witnesses(), s.known)
@@ -85,7 +85,8 @@ func (s *Set) learn() (stale []*node) {
 	return stale
 }
 
-// heeded returns the nodes that the client believes: the members, or, if no set is known, the given ones. Caller holds s.mu.
+// heeded returns the nodes that decide which description of the set the client goes by: the members, or, while the client
+// has none, the given nodes. Caller holds s.mu.
 func (s *Set) heeded() []*node {
 	if s.known != nil {
 		return s.View().nodes
@@ -93,7 +94,7 @@ func (s *Set) heeded() []*node {
 	return (*s.nodes.Load())[:len(s.given)]
 }
 
-// witnesses returns which descriptions the nodes keep that count (heeded), for wire.Believed. Caller holds s.mu.
+// witnesses returns which description of the set each node that counts (heeded) keeps, for wire.Believed. Caller holds s.mu.
 func (s *Set) witnesses() (all []wire.Witness) {
 	for _, n := range s.heeded() {
 		all = append(all, wire.Witness{Name: n.Name, Kept: n.vote.Kept(), Met: n.vote.HasMet()})
@@ -109,8 +110,8 @@ func (s *Set) ahead(n *node) bool {
 }
 
 // finishChoice completes, in a goroutine, a change of the set that stopped halfway (unfinished), as when the operator's
-// program has died: the members choose again what only some of them were given, if another one shows that it was chosen
-// (choose). It starts one goroutine at a time, and none after Close. Caller holds s.mu.
+// program has died: the members choose again the description that only some of them were given, if a second member shows
+// that it was chosen (choose). It starts one goroutine at a time, and none after Close. Caller holds s.mu.
 func (s *Set) finishChoice() {
 	if s.finishing || s.closed || !s.unfinished() {
 		return
@@ -137,19 +138,19 @@ func (s *Set) finishChoice() {
 }
 
 // unfinished reports whether a change has stopped halfway, or is under way: a member keeps a later description of the set
-// than the client goes by, and those that keep the client's are no quorum. Caller holds s.mu.
+// than s.known, by which the client goes, and no quorum keeps s.known. False if that is nil. Caller holds s.mu.
 func (s *Set) unfinished() bool {
 	return s.known != nil && !s.quorumKeeps() && slices.ContainsFunc(s.View().nodes, s.ahead)
 }
 
 // forgotten returns an error if most members of a set that was changed have lost its description (members, quorum …): one of
 // them may have kept a later one than any that is still known, so an operator must say which nodes the set has. Until then
-// no client gives these members a description (mayTell). A set that was never changed heals by itself.
+// no client gives these members a description (mayTell). A set that was never changed heals by itself: no error.
 //
-// A member has lost the description if the known one was offered to it, and it keeps none all the same: one that was just
-// added keeps none, either, until then. While no set is known, the members are those of the given nodes, and one that keeps
-// none has lost it only if it said so after the client first heard of the latest one: before that, the set may have been
-// new. stale are the nodes whose answer is older: they must be joined again. Caller holds s.mu.
+// A member has lost it if a join offered it s.known, by which the client goes, and it keeps none all the same: one just
+// added keeps none, either, until then. While s.known is nil, the members are the given nodes that the latest description
+// names. One that keeps none has lost it only if it said so after the client first heard of that description: before, the
+// set may have been new. stale are the nodes whose answer is older: the caller must join them again. Caller holds s.mu.
 func (s *Set) forgotten() (stale []*node, _ error) {
 	nodes := s.heeded()
 	var kept *wire.Description  // the latest one that a node keeps
@@ -199,9 +200,9 @@ func (s *Set) forgotten() (stale []*node, _ error) {
 	return nil, fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one keeps its epoch %d, with the members %s: nobody can know whether that was the last one. If most of these members keep it, give this program all of them; otherwise restore the set with redlock members restore", none, strings.Join(members, ", "), kept.Epoch, strings.Join(kept.Members, ", "))
 }
 
-// adopt makes the client go by d, a description of the set, from now on: it sets members, view, quarantines and s.refused.
-// If the program cannot use the set that d describes, nothing counts by d (vote.Group.Refuse), and each call for a lock
-// returns why. The program goes on to follow the set, whose next description may be one that it can use. Caller holds s.mu.
+// adopt makes the client go by d, a description of the set, from now on: it sets members, View, quarantines and s.refused,
+// and calls Events.Joined or Members if d is new. If the program cannot use the set that d describes, no vote counts by d,
+// and each call for a lock returns why. The program still follows the set: the next d may be usable. Caller holds s.mu.
 func (s *Set) adopt(d *wire.Description) {
 	before := s.known
 	if s.known = d; before != d {
@@ -245,11 +246,11 @@ func (s *Set) adopt(d *wire.Description) {
 	}
 }
 
-// nodesOf returns all nodes, and the members by d, a description of the set, in d's order. It makes lanes where there are
-// none. A node that says which member it is, is that one, by whatever address; only then the address counts. Each member has
-// a lane of its own: clients that ask sentinels have all the same address. A node at the address of one member that says it
-// is another has a copy of its data, or is that one: it has no vote (vote.CopyError), and no further lane is made to it.
-// Caller holds s.mu.
+// nodesOf returns all nodes, which the caller stores in s.nodes, and those that are d's members, in the order of d, a
+// description of the set. It makes lanes where there are none. A node that says which member it is, is that one, whatever
+// its address; the address counts only where no node says so. Each member has a lane of its own: clients that ask sentinels
+// have all the same address. A node at the address of one member that says it is another has a copy of its data, or is that
+// one: it has no vote (vote.CopyError), and no further lane is made to that address. Caller holds s.mu.
 func (s *Set) nodesOf(d *wire.Description) (nodes, members []*node) {
 	nodes = s.lasting()
 	for _, member := range d.Members {
@@ -272,8 +273,8 @@ func (s *Set) nodesOf(d *wire.Description) (nodes, members []*node) {
 	return nodes, members
 }
 
-// strangers calls Events.Warning for nodes that are of no use, once for each: given ones that are no members, and nodes that
-// keep something else than the known description. Caller holds s.mu.
+// strangers calls Events.Warning, once for each, for useless nodes: given ones that are no members, copies of other nodes,
+// and nodes that keep something else than s.known, the set's description (nil: no warnings). Caller holds s.mu.
 func (s *Set) strangers() {
 	if s.known == nil {
 		return
@@ -314,7 +315,7 @@ func (s *Set) strangers() {
 	}
 }
 
-// lookLater runs strangers again in 4 NodeTimeouts, when a change that is under way should be over. Caller holds s.mu.
+// lookLater makes strangers, which warns of useless nodes, run in 4 NodeTimeouts, when changes are over. Caller holds s.mu.
 func (s *Set) lookLater() {
 	if s.later != nil || s.closed {
 		return
@@ -327,8 +328,9 @@ func (s *Set) lookLater() {
 	})
 }
 
-// behind returns the nodes to join again: those that keep an earlier description, or have lost it, since joining gives them
-// the known one; and those that must answer before one may be given it (mayTell). It sets s.lacking. Caller holds s.mu.
+// behind returns the nodes to join again: those that keep an earlier description of the set than s.known, or have lost it,
+// since joining gives them s.known; and, if a member that lost it may not be given it yet, those that must answer before
+// (mayTell). It sets s.lacking: whether there is such a member. Caller holds s.mu.
 func (s *Set) behind() (lanes []*node) {
 	if s.known == nil {
 		return nil
@@ -357,25 +359,25 @@ func (s *Set) behind() (lanes []*node) {
 	return lanes
 }
 
-// mayTell reports whether member m, which keeps no description of the set, may be given the one by which the client goes.
-// The client must be sure that this is the last one, or close to it. Otherwise a client that has slept through two changes,
-// and finds a majority of the members that it knows without their data, would make them serve a description whose quorums
-// need not meet those of the others.
+// mayTell reports whether member m, which keeps no description of the set, may be given s.known, the one by which the client
+// goes. The client must be sure that this is the last one, or close to it. Otherwise a client that has slept through two
+// changes, and finds a majority of the members that it knows without their data, would make them serve a description whose
+// quorums need not meet those of other clients.
 //
-// So a majority of the members must have shown, since m lost its data, that they keep it. None of them had a later one at
-// that time, and m has not kept one since: from the loss on it has not counted for any majority, and it does not bring about
-// one now. Half of them is enough if all others have been heard of, and keep none.
+// So a majority of the members must have shown, since m lost its data, that they keep s.known. None of them had a later one
+// at that time, and m has not kept one since: from the loss on m has counted for no majority, and telling it s.known
+// completes none now. Half of the members is enough if the client has heard from all others, and these keep none.
 //
-// If the set has not been changed, as far as is known, it is enough that all others have been heard of, or are known to be
-// away, and keep it or none: so it heals by itself, and one node may be down while another loses its data. One that kept
-// something else when last heard of counts against it, also while away: it shows that there is a later description, or that
-// an operator has made another set. (What that leaves open is in docs/safety.md.)
+// If the set was never changed, as far as is known, it is enough that each other member has been heard from, or is known to
+// be away, and keeps s.known or none: so the set heals by itself, and one node may be down while another loses its data. A
+// member that kept something else when last heard from rules this out, also while it is away: it shows that there is a later
+// description, or that an operator has made another set. (What that leaves open is in docs/safety.md.)
 //
-// The first description of another set of the same nodes is not in the way, if all others have said since the loss what they
-// keep, and are not away. Programs make such sets when most nodes have lost their data, and then three nodes may keep
-// something else each. The third node may be given either of two (told.pml in docs/model): any two quorums meet, and the
-// node where they do has no vote for as long as a lock of either set can live. If an answer is from before the loss, that
-// set may have changed since, and have a quorum elsewhere. Caller holds s.mu.
+// But a member may keep the first description of a rival set, one of the same members (Kept.Rivals), if all members but m
+// have said since the loss what they keep, and are not away. Programs make such sets when most nodes have lost their data.
+// Then of three members one may keep s.known, one the rival, and m none: m may be given either (told.pml in docs/model). Any
+// two quorums meet, and the node where they do has no vote for as long as a lock of either set can live. If an answer is
+// from before the loss, the rival set may have changed since, and have a quorum elsewhere. Caller holds s.mu.
 func (s *Set) mayTell(m *node) bool {
 	if m.vote.Kept().Damage != nil {
 		return false
@@ -402,8 +404,8 @@ func (s *Set) mayTell(m *node) bool {
 	return 2*keep > len(v.nodes) || all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.nodes))
 }
 
-// notHeardSince returns the members that can be reached, but have not shown in answer to a request that left after since
-// what they keep. It leaves out n, which may be nil. Caller holds s.mu.
+// notHeardSince returns the members that can be reached, but have not said in answer to a request that left after since
+// which description of the set they keep. It leaves out n, which may be nil. Caller holds s.mu.
 func (s *Set) notHeardSince(n *node, since time.Time) (lanes []*node) {
 	for _, other := range s.View().nodes {
 		if other != n && other.vote.HasMet() && other.Away() == nil && !other.vote.ShownSince(since) {
@@ -413,7 +415,7 @@ func (s *Set) notHeardSince(n *node, since time.Time) (lanes []*node) {
 	return lanes
 }
 
-// tellLacking joins again the members that lack the description of the set, if they may be given it now. It takes s.mu.
+// tellLacking gives the set's description to members that lost it, if mayTell is true, by joining them again. It takes s.mu.
 func (s *Set) tellLacking() {
 	s.mu.Lock()
 	behind := s.behind()
@@ -421,11 +423,11 @@ func (s *Set) tellLacking() {
 	rejoinAll(behind)
 }
 
-// gone retires the lanes to nodes that are no members any more, and returns those nodes, which the caller must end. A node
-// that keeps the description that removed it needs no lane. Nor does one that was removed before the last change, and never
-// said so, since it is dead, say: a change waits for former members only (settle), and a client that still counts by an
-// earlier description finds the later one at the majority of its members that chose it. A given node keeps its lane until it
-// keeps the description. Caller holds s.mu.
+// gone retires the lanes to nodes that are no members any more, and returns those nodes: the caller must call node.end. A
+// node that keeps the description that removed it needs no lane. Nor does one that was removed before the last change, and
+// never said so, since it is dead, say: a change waits for former members only (settle), and a client that still counts by
+// an earlier description finds the later one at the majority of its members that chose it. A given node keeps its lane until
+// it keeps the description that removed it. Caller holds s.mu.
 func (s *Set) gone() (lanes []*node) {
 	if s.known == nil {
 		return nil
@@ -446,7 +448,7 @@ func (s *Set) gone() (lanes []*node) {
 }
 
 // lasting returns a copy of s.nodes without those whose lanes (queues of requests) have ended, and whose last answers matter
-// no more. They matter as long as the node is a member by the known description, or by the one before (former). So a set has
+// no more. They matter as long as the node is a member by s.known, the set's description, or by the one before. So a set has
 // at most:
 //
 //   - one lane to each given node, each member, and each member before the last change: wire.MaxMembers each;
@@ -463,7 +465,7 @@ func (s *Set) lasting() []*node {
 	})
 }
 
-// selfOf returns the address that n has in s.known, which must not be nil; "": none, as far as is known. Caller holds s.mu.
+// selfOf returns n's own address in s.known (the set's description, not nil); "": none, as far as known. Caller holds s.mu.
 func (s *Set) selfOf(n *node) string {
 	self := cmp.Or(n.vote.Taken(), n.vote.Member(s.known.Set), n.Name)
 	if !s.known.Has(self) {
@@ -472,9 +474,9 @@ func (s *Set) selfOf(n *node) string {
 	return self
 }
 
-// offer puts the known description of the set, if any, into hello, what the client says when it joins node n. A node that
-// keeps none stores it only while its marker, a key that shows that it lost no data, is hello.While ("": never): so it has
-// not lost its data again, and no other client has given it one. offer sets While if n may be given it (mayTell).
+// offer puts s.known, the set's description, if any, into hello, what the client says when it joins n. A node that keeps
+// none stores it only if the node took part in the choice, or its marker is still hello.While: then the node has not lost
+// its data again, and no other client has given it a description. offer sets While if mayTell(n) is true.
 func (s *Set) offer(n *node, hello *wire.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -491,8 +493,8 @@ func (s *Set) offer(n *node, hello *wire.Hello) {
 	}
 }
 
-// Refused returns why this program cannot use the set; nil: it can, as far as is known. It waits, for at most limit, for the
-// answers of nodes that must be asked again to know.
+// Refused returns why this program cannot use the set; nil: it can, as far as is known. If answers of nodes are missing that
+// show whether most have lost the set's description (forgotten), it waits for them, for at most limit.
 func (s *Set) Refused(limit time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -514,16 +516,17 @@ func (s *Set) Refused(limit time.Duration) error {
 	return s.refused
 }
 
-// Agreed reports whether votes can count: a quorum was seen to keep the known description of the set, or none is needed.
+// Agreed reports whether votes can count: Agree has seen that a quorum of the members keeps the set's present description,
+// or votes need none (Config.Described).
 func (s *Set) Agreed() bool {
 	v := s.View()
 	return !s.cfg.Described || v.Description != nil && s.ready.Load() == v.Description
 }
 
-// Agree waits until a quorum of the members keeps the set's description, and up to half of limit for others that are about
-// to. If the nodes keep none, it has the proposal chosen, whose members are the given nodes; isNew is then true. It returns
-// when limit is over, ctx ends, or done, called after each news of the set, returns true; and at once if so many nodes are
-// away that none of this can come about: then no node has a vote, and each says why.
+// Agree waits until a quorum of the members keeps the set's description, and then, for half of limit at most, for others
+// that are just being given it. If the nodes keep none, Agree has them choose one: the proposal, whose members are the given
+// nodes, or another client's; isNew is then true. It returns when limit is over, ctx ends, or done, called after each news
+// of the set, returns true; and at once if so many nodes are away that no vote can count: an attempt's replies then say why.
 //
 // The error is why the program cannot use the set; nil does not say that votes can count (Agreed). Before an error the
 // members are asked whether the set was changed meanwhile: nobody else asks, as nothing is sent for a program that cannot
@@ -574,7 +577,8 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 	return isNew, s.refused
 }
 
-// Ask asks all members which description they keep, until a majority names the known one or cannot, or limit or ctx ends.
+// Ask asks all members which description of the set they keep, and waits until a majority keeps that by which the client
+// goes, which may be a later one by then; until so many are away that no majority can; or until limit or ctx ends.
 func (s *Set) Ask(ctx context.Context, limit time.Duration) {
 	w := s.newWait(ctx, limit)
 	defer w.stop()
@@ -595,8 +599,8 @@ func (s *Set) askAll(w *wait) {
 	}
 }
 
-// answered reports whether a majority of the members, asked after since, has said that it keeps the known description, so
-// that no later one is in force. It is also true if so many are away that no majority can.
+// answered reports whether a majority of the members has said, to requests that left after since, that it keeps the
+// description of the set that the client has, so that no later one is in force; or so many are away that no majority can.
 func (s *Set) answered(since time.Time) bool {
 	v, have, away := s.View(), 0, 0
 	for _, n := range v.nodes {
@@ -610,7 +614,7 @@ func (s *Set) answered(since time.Time) bool {
 	return 2*have > len(v.nodes) || 2*(len(v.nodes)-away) <= len(v.nodes)
 }
 
-// quorumKeeps reports whether a quorum of the members keeps the known description of the set, if any. Caller holds s.mu.
+// quorumKeeps reports whether a quorum of members keeps s.known, the set's description; false if nil. Caller holds s.mu.
 func (s *Set) quorumKeeps() bool {
 	v, keep := s.View(), 0
 	for _, n := range v.nodes {
@@ -621,8 +625,8 @@ func (s *Set) quorumKeeps() bool {
 	return v.Description != nil && keep >= v.Quorum
 }
 
-// awaits reports whether a member may soon keep the known description, and have a vote: it has not said what it keeps, or is
-// just being given it. Without its vote a first attempt might fail, if another member is in quarantine. Caller holds s.mu.
+// awaits reports whether a member may soon keep s.known, the set's description (false if nil), and so may vote soon: it has
+// not said what it keeps, or is being given that. Without that vote an attempt might fail. Caller holds s.mu.
 func (s *Set) awaits() bool {
 	if s.known == nil {
 		return false
@@ -638,8 +642,8 @@ func (s *Set) awaits() bool {
 	return false
 }
 
-// fresh reports whether the set is new: no node keeps a description, as far as is known, and most given nodes have said that
-// they keep none. Caller holds s.mu.
+// fresh reports whether the set is yet to be made: no given node keeps a description of a set, as far as is known, and more
+// than half of them have said so. Caller holds s.mu.
 func (s *Set) fresh() bool {
 	none := 0
 	for _, n := range (*s.nodes.Load())[:len(s.given)] {
@@ -668,8 +672,8 @@ func (s *Set) away() bool {
 	return there < v.Quorum
 }
 
-// chosen makes the client go by d, a description of the set that was chosen, unless it knows a later one. It joins the
-// members again that keep none or an earlier one, which gives them d. It takes s.mu, and does not wait.
+// chosen makes the client go by d, a chosen description of the set, unless it has a later one, or one of another set. It
+// joins again the members that keep none or an earlier one, which gives them d. It takes s.mu, and does not wait.
 func (s *Set) chosen(d *wire.Description) {
 	s.mu.Lock()
 	if s.known == nil || s.known.Set == d.Set && s.known.Epoch < d.Epoch {

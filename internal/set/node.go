@@ -16,18 +16,18 @@ type node struct {
 	vote *vote.Node
 	set  *Set
 
-	// The set's mutex protects these.
+	// Set.mu protects these.
 	considered int   // how many changes are looking whether it can become a member (candidate): its lane is not retired meanwhile
 	stranger   bool  // Events.Warning has said that the node is of no use (strangers)
 	epoch      int64 // the latest epoch of the set under which the node is known to be, or to have been, a member; 0: none
 
-	// And these, of a node that keeps no description of the set. Each is nil, or the description that was the known one
+	// And these, of a node that keeps no description of the set. Each is nil, or what Set.known was
 	tried   *wire.Description // when the node was last asked to join again
 	offered *wire.Description // when it was last joined: the join offered it to the node
 	untaken *wire.Description // offered, if the node kept none all the same
 }
 
-// newNode makes a node and the lane to it. tried, if not nil, gets its index when it was first asked. Caller holds s.mu.
+// newNode makes a node and its lane, which sends its index to tried, if not nil, after trying to connect. Caller holds s.mu.
 func (s *Set) newNode(name string, tried chan<- int) *node {
 	i := s.made
 	s.made++
@@ -36,20 +36,21 @@ func (s *Set) newNode(name string, tried chan<- int) *node {
 	return n
 }
 
-// end closes the lane, which must be retired. Call it once.
+// end makes the lane send what it has, and then end; Retire must have returned true for it. end does not wait. Call it once.
 func (n *node) end() {
 	n.vote.Close()
 	n.Close()
 }
 
-// addNode makes one more node, and appends it to nodes, which the caller stores. Caller holds s.mu.
+// addNode makes a node and its lane, and appends the node to *nodes, which the caller stores in s.nodes. Caller holds s.mu.
 func (s *Set) addNode(nodes *[]*node, name string) *node {
 	n := s.newNode(name, nil)
 	*nodes = append(*nodes, n)
 	return n
 }
 
-// rejoinAll makes the lanes join the nodes again, soon: each says what it keeps, and is given the known description.
+// rejoinAll makes the lanes join the nodes again, soon: each node says which description of the set it keeps, and is given
+// the client's, if it keeps an earlier one or may have it again (Set.offer).
 func rejoinAll(nodes []*node) {
 	for _, n := range nodes {
 		n.Rejoin()
@@ -74,13 +75,13 @@ func newView(nodes []*node, quorum int, d *wire.Description) *View {
 	return v
 }
 
-// At returns the index in v.Lanes of the lane n; -1: it leads to no member.
+// At returns the index of the lane n in v.Lanes; -1: n leads to no member of v.
 func (v *View) At(n *lane.Lane) int { return slices.Index(v.Lanes, n) }
 
-// Member returns the address that member i of v.Lanes says it has in the set's description; before it has said so, its name.
+// Member returns the address that member i of v.Lanes says it has in the set; until it has said so, the name of its lane.
 func (v *View) Member(i int) string { return cmp.Or(v.nodes[i].vote.Kept().Self, v.nodes[i].Name) }
 
-// Marker returns the marker of member i of v.Lanes, a key that shows that it has lost no data; "": it has shown none.
+// Marker returns the marker of member i of v.Lanes, a key that shows that the node has lost no data; "": it has shown none.
 func (v *View) Marker(i int) string {
 	_, mark := v.nodes[i].vote.LostAt()
 	return mark

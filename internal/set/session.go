@@ -11,7 +11,7 @@ import (
 
 func (n *node) Now() time.Time { return n.set.cfg.Clock.Now() }
 
-// Hello returns what the client says to the node when it joins it: its time, and the description of the set that it knows.
+// Hello returns what the client says when it joins the node: the client's time, and the set's description that it goes by.
 func (n *node) Hello() wire.Hello {
 	hello := wire.Hello{Marked: n.vote.Marked(), Time: n.Now().UnixMilli()}
 	if hello.Marked {
@@ -20,22 +20,23 @@ func (n *node) Hello() wire.Hello {
 	return hello
 }
 
-// Joined takes the node's reply to join.lua, sent at sent: its vote learns of clock and marker, the set of what it keeps.
+// Joined takes the reply to join.lua, sent at sent: n.vote learns clock and marker, n.set what the node keeps of its set.
 func (n *node) Joined(mark wire.Mark, sent time.Time) {
 	n.vote.Joined(mark, sent, func(says wire.Marker) { n.set.observe(n, mark.Kept, says, sent) })
 }
 
-// Refuses returns why q need not be sent: its answer could not count; nil: send it. old: the reason may be out of date.
+// Refuses returns why q need not be sent: the set's description allows no lock that long; nil: send it. old: the node may
+// keep another description by now, so the lane asks it again.
 func (n *node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	return n.vote.Refuses(q, now)
 }
 
-// Bind sets what depends on the node (marker, deadline, fence) in a batch about to leave, and returns what is known of it.
+// Bind sets marker, deadline and fence in a batch that leaves at now. It returns what is known of the node then, for Judge.
 func (n *node) Bind(batch []*lane.Request, now time.Time) lane.Before { return n.vote.Bind(batch, now) }
 
-// Judge changes the replies to a batch, which left at sent, to what they are worth; before is from Bind. If they show that
-// the node has its data, members that lack the description of the set may be given it (tellLacking); if the node may keep
-// another one by now, it is joined again.
+// Judge changes the replies to a batch, which left at sent, to what they are worth: a grant by a node that may not vote
+// becomes none. before is what Bind returned. If the replies show that the node has its data, members that have lost the
+// set's description may be given it (tellLacking); if the node may keep another one by now, the lane joins it again.
 func (n *node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) {
 	vouched, again := n.vote.Judge(batch, sent, before)
 	if vouched && n.set.lacking.Load() {
@@ -46,10 +47,11 @@ func (n *node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) 
 	}
 }
 
-// Up records that the node can be reached again; it was down for that long.
+// Up records that the node can be reached again, after it was down for that long, and calls the Events that are due.
 func (n *node) Up(down time.Duration) { n.vote.Up(down) }
 
-// Down records why nothing is sent to the node. Others may be given the description of the set without its answer (mayTell).
+// Down records why nothing is sent to the node. Members that have lost the set's description may have waited for this node's
+// answer: Down has it given to those that need not wait any more (tellLacking).
 func (n *node) Down(why *lane.Failure) {
 	n.vote.Down(why)
 	n.set.tellLacking()

@@ -17,7 +17,7 @@ import (
 type Config struct {
 	vote.Config
 	Quorum   int                                                                 // how many of the given nodes must grant a lock, until the set's description says it
-	Accept   func(*wire.Description) error                                       // returns why this program cannot use a set with this description; nil: it can. The Set calls it under s.mu
+	Accept   func(*wire.Description) error                                       // returns why this program cannot use a set with this description; nil: it can. Set.mu is held
 	Identify func(ctx context.Context, address string) (runID string, err error) // asks what answers at an address for its run_id; "": it does not say. A nil Identify: nobody can be asked
 	Events   Events
 }
@@ -53,13 +53,14 @@ type Set struct {
 	stop  context.CancelFunc
 	tasks sync.WaitGroup // the goroutines of that
 
-	lacking atomic.Bool                      // a member has lost the description, and may not be given it yet (mayTell)
+	lacking atomic.Bool                      // a member has lost the description of the set, and may not be given it yet (mayTell)
 	ready   atomic.Pointer[wire.Description] // the last description that a quorum was seen to keep; nil: none (Agreed)
 }
 
-// Open makes a Set, and a lane to each given node. names are the nodes' names in errors. open makes the connection to the
-// node with this index and name; the Set calls it again, with s.mu held, for each node that becomes a member later. tried
-// gets a given node's index when the first attempt to connect has ended, with success or not; it needs room for all.
+// Open makes a Set and a lane (queue of requests) to each given node, and does not wait until they connect. names are the
+// nodes' names in errors. open makes the connection to the node with this index and name, which tells the Session what the
+// node says of itself. It must not block: Set.mu is held, now and when open is called later, for a node that becomes a
+// member. tried gets a given node's index when the first attempt to connect has ended, well or not; it needs room.
 func Open(cfg Config, names []string, open func(node int, name string, s lane.Session) lane.Server, tried chan<- int) *Set {
 	s := &Set{cfg: cfg, open: open, given: names, news: make(chan struct{}), changed: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -76,7 +77,7 @@ func Open(cfg Config, names []string, open func(node int, name string, s lane.Se
 	return s
 }
 
-// setView makes v what View returns from now on, and its members' clocks those of the median. Caller holds s.mu.
+// setView makes v what View returns, and its members' clocks those of which vote.Group takes the median. Caller holds s.mu.
 func (s *Set) setView(v *View) {
 	var members []*vote.Node
 	for _, n := range v.nodes {
@@ -89,12 +90,12 @@ func (s *Set) setView(v *View) {
 // View returns the members and their quorum as they are known now. A View never changes: call View again to see a change.
 func (s *Set) View() *View { return s.view.Load() }
 
-// Lane returns the first lane that was made to a given node, by the index of its name in Open; it may have been retired.
+// Lane returns the lane to the given node with this index in Open's names; if the node was removed, it may be retired.
 func (s *Set) Lane(given int) *lane.Lane { return (*s.nodes.Load())[given].Lane }
 
 // Ticket returns a waiter's rank in the queues: at, an instant of the client's clock, in microseconds by the median of the
-// nodes' clocks, so that all clients' ranks can be compared. good is false if the median is not known to within NodeTimeout,
-// since a majority of the nodes has not replied yet, or more slowly than that, or not for a long time.
+// nodes' clocks, so that all clients' ranks can be compared. good is false if the median is not known to within NodeTimeout:
+// too few nodes for a majority have replied yet, or have replied fast, or lately.
 func (s *Set) Ticket(at time.Time) (ticket int64, good bool) {
 	ticket, width, known := s.group.Ticket(at)
 	return ticket, known && width <= s.cfg.NodeTimeout
@@ -116,12 +117,14 @@ func (s *Set) Number(at time.Time) (number int64, good bool) {
 	return s.Ticket(at)
 }
 
-// Beyond returns by how much a fence is ahead of the median of the nodes' clocks, if too much for a vote; 0: no, or unknown.
+// Beyond returns by how much the fence number is ahead of the median of the nodes' clocks, if that is too much for a vote;
+// 0: it is not, or the median is not known at now.
 func (s *Set) Beyond(number int64, now time.Time) time.Duration {
 	return s.group.Beyond(number, s.group.Middle(now))
 }
 
-// Close makes the lanes send what they have, for at most patience, and waits until they and the set's goroutines have ended.
+// Close makes the lanes send what they have, and waits until they and the set's goroutines have ended. After patience it
+// makes all calls to nodes fail, so that the lanes end soon.
 func (s *Set) Close(patience time.Duration) {
 	s.mu.Lock()
 	s.closed = true // no node becomes a member any more
@@ -148,7 +151,7 @@ func (s *Set) Close(patience time.Duration) {
 	s.tasks.Wait()
 }
 
-// Weigh returns how many requests each lane holds: those that have not left yet, and the releases that no reply has settled.
+// Weigh returns how many requests each lane holds, given nodes first: unsent ones, and releases that no reply has settled.
 func (s *Set) Weigh() []int {
 	nodes := *s.nodes.Load()
 	all := make([]int, len(nodes))

@@ -37,8 +37,8 @@ func (a *Alias) unproven() bool {
 	return is == asked || is == anotherServer
 }
 
-// Answered records the run_id of the process that answers at the address; "": none, or it does not say. It reports whether
-// the state was another one before, so that the caller must judge the node anew.
+// Answered records the run_id of the process that answers at the address; "": none does, or it does not say. It reports
+// whether a.state has changed, so that the caller must judge the node anew.
 func (a *Alias) Answered(runID string) bool {
 	state := noAnswer
 	switch runID {
@@ -51,8 +51,8 @@ func (a *Alias) Answered(runID string) bool {
 	return a.state.Swap(state) != state
 }
 
-// SaysAlias records that the node, whose process has this run_id, says that its address is self. It returns the Alias if the
-// caller is to ask that address, and to call Answered; nil: the address is being asked, or a server has answered there.
+// SaysAlias records that the node, whose process has this run_id, says that its address is self. It returns an Alias if the
+// caller is to ask that address, and then call Answered; nil: the address is being asked, or a server has answered there.
 func (m *Node) SaysAlias(self, runID string) *Alias {
 	a := m.alias.Load()
 	switch {
@@ -65,8 +65,8 @@ func (m *Node) SaysAlias(self, runID string) *Alias {
 	return a
 }
 
-// SaysNoAlias records that the node says no other address. If it keeps no description either (keeps is false), the client
-// forgets which member the node said it was, unless that was proven.
+// SaysNoAlias records that the node says no other address. If it keeps no description of a set either (keeps is false), the
+// client forgets which member the node said it was, unless asking the address it said has shown no other server there.
 func (m *Node) SaysNoAlias(keeps bool) {
 	if a := m.alias.Swap(nil); !keeps && a.unproven() {
 		m.mu.Lock()

@@ -16,7 +16,8 @@ import (
 const longAgo = 1
 
 // Bind sets what depends on the node in a batch that is about to leave: the marker that the client knows, the deadline by
-// the node's clock, and the proposed fence. It returns what is known of the node at now, for Judge.
+// the node's clock, and the proposed fence. It returns what is known of the node at now (vote, clock, description), for
+// Judge.
 func (m *Node) Bind(batch []*lane.Request, now time.Time) (b lane.Before) {
 	m.mu.Lock()
 	b.Mark, b.Kept, b.Rest = m.mark, m.kept, m.rest(now)
@@ -45,7 +46,7 @@ func (m *Node) Bind(batch []*lane.Request, now time.Time) (b lane.Before) {
 // Judge changes the replies to a batch that left at sent to what they are worth; before is what Bind returned. A grant
 // counts if the node had a vote before it was asked, and still has one after what its replies say of its clock. vouched
 // reports whether the node has shown the marker that the client knew, so has lost no data. again: the node may keep another
-// description of the set by now, and must be joined again.
+// description of the set by now, and the caller must join it again.
 func (m *Node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) (vouched, again bool) {
 	now := m.Now()
 	seen := int64(0) // replies with the same time share one look at the clock
@@ -132,8 +133,8 @@ func (m *Node) judge(q *lane.Request, k *knowledge) {
 // retell: if the marker was last shown longer ago than this, the refusal of a long TTL has the node joined again.
 const retell = time.Second
 
-// Refuses returns an error if q's lock lives longer than the description allows under which q would count (q.By): q need not
-// be sent. old is true if the node showed its marker more than retell ago, so that it may keep another description now.
+// Refuses returns an error if q's lock lives longer than the set's description allows by which q counts (q.By): q need not
+// be sent. old is true if the node has not shown its marker for a second (retell), so may keep another description now.
 func (m *Node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	if q.Op != wire.Acquire && q.Op != wire.Extend || q.By == nil || q.Claim.TTL <= wire.Milliseconds(q.By.MaxTTL) {
 		return nil, false

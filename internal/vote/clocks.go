@@ -60,16 +60,16 @@ type tolerance struct {
 	steps          time.Duration
 }
 
-// slack returns by how much a clock's speed may have moved it, against the client's, in the time since its last reply.
+// slack returns by how much a node's clock may have moved by its speed, against the client's, since its last reply.
 func (a *tolerance) slack(since time.Duration) time.Duration {
 	return time.Duration(max(a.speed*float64(min(since, a.short)), quartz*float64(since)))
 }
 
-// tolerance returns what is excused if no lock lives longer than longest. It divides a lock's drift, by which its validity
-// is shorter than its TTL: half is for speed. Of the other half, a millisecond is for Redis, and half of the rest for steps,
-// since the same amount may be forgiven during the lock's life. By default each lock has its own drift: speed gets the part
-// that grows with the TTL, and steps get half a millisecond. A given drift is the same for all locks: its half is for the
-// life of the longest. Clocks that are never set need quartz and resolution: these are excused if the drift leaves less.
+// tolerance returns what a clock may do and not count as set, if no lock lives longer than longest. It divides a lock's
+// drift, by which its validity is shorter than its TTL: half is for speed. Of the other half, a millisecond is for Redis,
+// and half of the rest for steps, since that may be forgiven again during the lock's life. By default each lock has its own
+// drift: speed gets the part that grows with the TTL, and steps get half a millisecond. A given drift is the same for all
+// locks: its half is for the life of the longest. Clocks that are never set need quartz and resolution: excused in any case.
 func (cfg *Config) tolerance(longest time.Duration) tolerance {
 	if cfg.Drift == 0 {
 		return tolerance{speed: 0.01, short: cfg.TTL, longest: longest, steps: resolution}
@@ -83,8 +83,8 @@ func (cfg *Config) tolerance(longest time.Duration) tolerance {
 }
 
 // sample records that the node's clock showed t at some moment from sent, when the request left, to now. It returns the step
-// of the node's clock, positive if forward; 0: none, or allow excuses it. Steps back do no harm: they neither add up nor
-// offset steps forward.
+// of the node's clock, positive if forward; 0: none, or allow (what is tolerated) excuses it. Steps back do no harm: they
+// neither add up nor offset steps forward.
 //
 // If the client's own two clocks disagree about the time since the last sample, its host was suspended, or its clock set,
 // and the node's clock cannot be judged: sample starts anew, as with the first reply.
@@ -141,7 +141,7 @@ type nodeClock struct {
 	lastStep clockStep
 }
 
-// NewGroup returns a group without members, for a set that allows TTLs up to cfg.MaxTTL.
+// NewGroup returns a Group whose median is of no nodes yet (Elect), for a set that allows TTLs up to cfg.MaxTTL.
 func NewGroup(cfg *Config) *Group {
 	g := &Group{cfg: cfg}
 	g.Bound(cfg.MaxTTL)
@@ -159,16 +159,16 @@ func (g *Group) Bound(longest time.Duration) (before, now time.Duration) {
 }
 
 // Quarantine returns for how long a node has no vote after it may have forgotten something: for longer than any lock lives
-// under the description that the client knows (wire.Description.Longest).
+// under the set's description by which the client goes (wire.Description.Longest).
 func (g *Group) Quarantine() time.Duration { return time.Duration(g.quarantine.Load()) }
 
-// Refuse makes no vote count under d, a description of the set that the program cannot use. It replaces the one before.
+// Refuse makes no vote count under d, a description of the set that the program cannot use, in place of the last call's d.
 func (g *Group) Refuse(d *wire.Description) { g.unusable.Store(d) }
 
-// usable reports whether votes may count under d: it is not the description that Refuse was called with. Nil may.
+// usable reports whether votes may count under d, a description of the set: d is nil, or not that of the last Refuse call.
 func (g *Group) usable(d *wire.Description) bool { return d == nil || g.unusable.Load() != d }
 
-// Elect makes these nodes' clocks those of the median, by which Ticket, Skewed and others go.
+// Elect makes these nodes the set's members: Ticket, Skewed and others take the median of their clocks.
 func (g *Group) Elect(members []*Node) {
 	clocks := make([]*nodeClock, len(members))
 	for i, m := range members {
@@ -179,8 +179,8 @@ func (g *Group) Elect(members []*Node) {
 	g.members = clocks
 }
 
-// sample records that the clock k showed t at some moment from sent to now. It returns the step of the clock, as
-// offsetEstimate.sample does, and how far it is ahead of the median, as skew does. known: the median is known.
+// sample records that the clock k showed t at some moment from sent to now. It returns the step of the clock, positive if
+// forward (0: none, or excused), and by how much it is ahead of the median (see skew). known: the median is known.
 func (g *Group) sample(k *nodeClock, sent, now, t time.Time) (step, skew time.Duration, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -225,7 +225,7 @@ func (g *Group) skew(k *nodeClock, now time.Time) time.Duration {
 }
 
 // off returns how far the clock k is ahead of the median of all at now (negative: behind), if beyond MaxNodeSkew; else 0.
-// known is false if MaxNodeSkew is on, and the median or k is not known. Caller holds g.mu.
+// known is false, and skew 0, if MaxNodeSkew is on, and the median or k is not known. Caller holds g.mu.
 func (g *Group) off(k *nodeClock, now time.Time) (skew time.Duration, known bool) {
 	if g.cfg.MaxNodeSkew <= 0 || k.at.IsZero() {
 		return 0, g.cfg.MaxNodeSkew <= 0
@@ -242,7 +242,7 @@ func (g *Group) off(k *nodeClock, now time.Time) (skew time.Duration, known bool
 	return skew, known
 }
 
-// uncertainty returns by how much the offset of a node's clock may have changed since its last sample. Caller holds g.mu.
+// uncertainty returns by how much the offset of a clock may have changed from its last sample to now. Caller holds g.mu.
 func (g *Group) uncertainty(k *offsetEstimate, now time.Time) time.Duration {
 	since := now.Sub(k.at)
 	return g.allow.slack(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()

@@ -20,8 +20,8 @@ func (e tooLongError) Error() string {
 	return fmt.Sprintf("the lock's TTL is %v, and the set allows %v (its MaxTTL)", e.ttl, e.most)
 }
 
-// An UntoldError says that a node has no vote because it does not keep the description under which the client counts. If it
-// has lost its data, it gets that again as soon as enough others have answered (mayTell in package set).
+// An UntoldError says that a node has no vote because it does not keep the set's description by which the client counts. If
+// the node has lost its data, it gets the description again as soon as enough others have answered (mayTell in package set).
 type UntoldError struct {
 	node *Node
 	by   *wire.Description // nil: the client has none either
@@ -34,11 +34,12 @@ func (e UntoldError) Error() string {
 	return "it does not keep the description of the set by which the others vote"
 }
 
-// Votes reports whether the node by now keeps the description that it lacked, and has a vote: another attempt may succeed.
+// Votes reports whether the node may vote by now, so that another attempt may succeed: it keeps the set's description that
+// it lacked, and is not in quarantine. False if the client itself had no description.
 func (e UntoldError) Votes() bool { return e.by != nil && e.node.Keeps(e.by) && e.node.votes() }
 
-// Outdated reports whether the client has changed its description since: known, the one by which it goes now, is not the one
-// that the node lacked.
+// Outdated reports whether the client has changed its description of the set since the error was made: known, by which it
+// goes now, is not the one that the node lacked.
 func (e UntoldError) Outdated(known *wire.Description) bool { return e.by != known }
 
 // A ForeignError says that a node keeps the description of another set.
@@ -77,7 +78,7 @@ func (m *Node) unlike(kept wire.Kept, d *wire.Description) error {
 }
 
 // differs returns why a node that keeps kept does not count as a member that keeps d, a description of the set; nil: it
-// does. If d is nil, it returns nil only if votes need no description (Config.Described).
+// does. d is nil if the client goes by none: then the result is nil only if votes need none (Config.Described is false).
 func (m *Node) differs(kept wire.Kept, d *wire.Description) error {
 	switch {
 	case d == nil && !m.cfg.Described:
@@ -106,8 +107,8 @@ func (m *Node) Kept() wire.Kept {
 	return m.kept
 }
 
-// Keep records what the node keeps (t, the set's description), and its marker, a key that shows that it has not lost data.
-// The set calls it each time the node has been joined.
+// Keep records what the node keeps (t: the set's description, and its own address in it), and mark, its marker, a key that
+// shows that it has not lost data. The set calls it each time the node has been joined.
 func (m *Node) Keep(t wire.Kept, mark wire.Marker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,14 +135,14 @@ func (m *Node) Keeps(d *wire.Description) bool {
 }
 
 // LostAt returns when the node last may have lost all its data, and its marker since then (a key that shows that it has lost
-// none). Zero and "" mean that the node has shown none.
+// none). Zero and "" mean that the node has shown no marker.
 func (m *Node) LostAt() (time.Time, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.emptied, m.mark
 }
 
-// HasMet reports whether the node has said which description it keeps, or none; false while it may be a copy (alias.go).
+// HasMet reports whether the node has said that it keeps a description of a set, or none; false if it may be a copy (Alias).
 func (m *Node) HasMet() bool {
 	if m.alias.Load().unproven() {
 		return false

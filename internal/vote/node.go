@@ -75,7 +75,8 @@ type Node struct {
 	closed   bool        // Close was called: watch is set no more
 }
 
-// NewNode returns a Node of which nothing is known yet.
+// NewNode returns a Node of which nothing is known yet. name is for errors and Events. g is the Group by whose median and
+// quarantine the Node is judged; the Node's own clock does not count for the median before g.Elect.
 func NewNode(name string, cfg *Config, g *Group) *Node {
 	return &Node{name: name, cfg: cfg, group: g, began: cfg.Clock.Now()}
 }
@@ -88,7 +89,7 @@ func (m *Node) Vouched(sent time.Time) {
 	}
 }
 
-// ShownSince reports whether a request that left after since (zero: any) was answered with the marker: no data is lost.
+// ShownSince reports whether a request that left after since (zero: any) was answered with the node's marker: no data lost.
 func (m *Node) ShownSince(since time.Time) bool {
 	at := m.shownAt.Load()
 	return at != 0 && (since.IsZero() || at > int64(since.Sub(m.began)))
@@ -140,9 +141,9 @@ func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marke
 	})
 }
 
-// lose takes the node's vote away for a quarantine that began at the time at, if update returns true, and at is the latest
-// yet. data: it may have lost all data. lose calls update with m.mu held: a new marker must not be there without its
-// quarantine.
+// lose takes the node's vote away, because of why, for a quarantine that began at the time at, if update returns true, and
+// at is the latest yet. data: it may have lost all data. lose calls update with m.mu held: a new marker must not be there
+// without its quarantine. If the quarantine is not over, lose calls Events.Quarantined.
 func (m *Node) lose(at time.Time, data bool, why error, update func() bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,7 +172,8 @@ func (m *Node) quarantined(rest time.Duration, why error) {
 	m.await(rest)
 }
 
-// await makes lookAtVote run after d, in place of an earlier time, if WatchVotes is set. Caller holds m.mu.
+// await makes lookAtVote, which calls Events.Votes if the node votes again, run after d and not at the time set before.
+// Without WatchVotes it does nothing. Caller holds m.mu.
 func (m *Node) await(d time.Duration) {
 	switch {
 	case !m.cfg.WatchVotes || m.closed:
@@ -204,7 +206,7 @@ func (m *Node) votesAgain() {
 	m.cfg.Events.Votes(m.name)
 }
 
-// Down records that nothing is sent to the node, and why (lane.Node), and calls Events.Down.
+// Down records that nothing is sent to the node until Up, and why, and calls Events.Down.
 func (m *Node) Down(why *lane.Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,7 +214,8 @@ func (m *Node) Down(why *lane.Failure) {
 	m.cfg.Events.Down(m.name, why)
 }
 
-// Up records that requests are sent again; the node was down so long. It calls Events.Up, and Quarantined or Votes if due.
+// Up records that requests are sent to the node again, after it was down for so long. It calls Events.Up; then Quarantined,
+// if the node lost its vote while down and has none yet; or Votes, if it votes, and the last event said that it does not.
 func (m *Node) Up(down time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -235,8 +238,8 @@ func (m *Node) Close() {
 	}
 }
 
-// Requarantine calls the events that are due when all quarantines have become longer, or (longer is false) shorter. Longer:
-// a node that had a vote may be in quarantine again. Shorter: its quarantine may be over.
+// Requarantine calls Quarantined or Votes of Events after all quarantines have become longer, or (longer is false) shorter.
+// Longer: a node that had a vote may be in quarantine again. Shorter: its quarantine may be over.
 func (m *Node) Requarantine(longer bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -249,7 +252,7 @@ func (m *Node) Requarantine(longer bool) {
 }
 
 // observeClock records the node's time (micros) from a reply that came at now, to a request that left at sent. It calls the
-// events that are due, and takes the node's vote away if its clock was set forward.
+// Events for a step or a skew of the clock, and takes the node's vote away if its clock was set forward.
 func (m *Node) observeClock(micros int64, sent, now time.Time) {
 	step, skew, known := m.group.sample(&m.clock, sent, now, time.UnixMicro(micros))
 	m.mu.Lock()
@@ -307,7 +310,7 @@ func (e pastError) Error() string {
 	return fmt.Sprintf("it was new, restarted, or had lost its data, %v ago", printable.Duration(time.Duration(e)))
 }
 
-// Suspended returns for how much longer the node has no vote, and why; 0 and nil: it has one, if its clock is not Skewed.
+// Suspended returns for how much longer the node is in quarantine, and why; 0 and nil: it may vote, if it is not Skewed.
 func (m *Node) Suspended() (rest time.Duration, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

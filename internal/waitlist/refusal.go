@@ -40,7 +40,7 @@ func Backoff(try int, ttl time.Duration, jitter float64) time.Duration {
 	return lane.Jittered(d, jitter)
 }
 
-// RetryIn returns how long a waiter waits after attempt number try, from 0, if no message comes.
+// RetryIn returns how long a waiter rests after attempt number try, from 0, which r refused, if no message comes.
 func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Duration {
 	jitter := host.Jitter()
 	if votes := r.votesIn(); votes > 0 || !r.Held {
@@ -64,7 +64,7 @@ func (r *Refusal) foreign() bool {
 	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool { return n.Status == wire.Held && !wire.Signed(n.Holder) })
 }
 
-// split reports whether no client can have a quorum, even if all nodes that failed were its own.
+// split reports whether no client can have a quorum of the nodes, even if all nodes that failed were that client's.
 func (r *Refusal) split() bool {
 	votes := make(map[string]int)
 	for _, n := range r.Nodes {
@@ -94,8 +94,8 @@ func (r *Refusal) Contested() bool {
 	return r.Held
 }
 
-// HeldBefore reports whether a quorum of nodes names holders that the earlier refusal named, too, and whose attempts
-// began before the instant began, each by the clock of its own process, in whole milliseconds.
+// HeldBefore reports whether so many nodes as a quorum name holders that the earlier refusal named, too, and whose
+// attempts began before began, each by the clock of its own process, in whole milliseconds.
 func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 	before := 0
 	for _, n := range r.Nodes {
@@ -110,7 +110,7 @@ func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 // inTheWay reports whether another client has the lock at the node, or goes first there.
 func (n *NodeRefusal) inTheWay() bool { return n.Status == wire.Held || n.Status == wire.Reserved }
 
-// Preceded reports whether some node holds or reserves the lock for a contender that came before c (Contender.Before).
+// Preceded reports whether some node holds or reserves the lock for a contender (it tries once) that came before c.
 func (r *Refusal) Preceded(c *wire.Contender) bool {
 	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool {
 		other, is := wire.ParseContender(n.Holder)
@@ -118,7 +118,7 @@ func (r *Refusal) Preceded(c *wire.Contender) bool {
 	})
 }
 
-// Unchanged reports whether the nodes name the same holders as in the refusal before, and no contender. A client that
+// Unchanged reports whether nodes name holders, the same as in the refusal before, and no contender. A client that
 // tries gives back what it got, and its next attempt has another token; so tokens that stay are those of holders.
 func (r *Refusal) Unchanged(before *Refusal) bool {
 	held := 0
@@ -152,7 +152,7 @@ func (r *Refusal) FreeIn() time.Duration {
 	return held[need-1]
 }
 
-// votesIn returns after how long enough quarantines are over for a quorum: no attempt before can succeed. Zero: now.
+// votesIn returns after how long enough quarantines are over for a quorum to vote: no earlier attempt can win. 0: now.
 func (r *Refusal) votesIn() time.Duration {
 	var rest []time.Duration
 	for _, n := range r.Nodes {
@@ -168,7 +168,7 @@ func (r *Refusal) votesIn() time.Duration {
 	return rest[need-1]
 }
 
-// Hopeless reports whether keys that are no locks leave no quorum of nodes: waiting is in vain.
+// Hopeless reports whether the nodes whose key has a value that is no lock leave no quorum: waiting is in vain.
 func (r *Refusal) Hopeless() bool {
 	foreign := 0
 	for _, n := range r.Nodes {

@@ -75,21 +75,21 @@ func (s *subscription) run(ctx context.Context, channel string) {
 	}
 }
 
-// unsubscribed notes that there is no subscription any more to a node that is no member.
+// unsubscribed drops n from l.subscribed when its subscription has ended for good, so that n can be garbage-collected.
 func (l *List) unsubscribed(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.subscribed, n)
 }
 
-// waiter returns the active waiter of this name; nil: there is none.
+// waiter returns the active waiter (Activate) of this name; nil: there is none.
 func (l *List) waiter(name string) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.active[name]
 }
 
-// listening returns the active waiters, in the order in which they came.
+// listening returns the waiters that messages reach (Activate), in the order in which they came.
 func (l *List) listening() (all []*Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

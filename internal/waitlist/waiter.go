@@ -45,13 +45,14 @@ type nodeState struct {
 	free bool // since the attempt began the node has said that the lock may be free
 }
 
-// Turn is closed when the waiter becomes the active one of its local queue; nil: it was from the start.
+// Turn is closed when the waiter becomes the active one, the first of its local queue; nil: it was from the start.
 func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 
 // Name returns the waiter's name at the nodes.
 func (w *Waiter) Name() string { return w.name }
 
-// Secret returns the secret, the part before the identity, of the token of a contender's next attempt; "": w is none.
+// Secret returns the first part of the token of w's next attempt, if w is a contender: a call that tries once, and
+// waits only until a split vote is settled (Want.Contender). "": it is none, and its tokens begin with a random part.
 func (w *Waiter) Secret() string {
 	if w.want.Contender == nil {
 		return ""
@@ -61,26 +62,26 @@ func (w *Waiter) Secret() string {
 	return w.want.Contender.Secret(w.try + 1)
 }
 
-// Activate makes messages for the waiter reach it. The active waiter calls it before its first attempt, since a node
-// may call the waiter as soon as it has refused.
+// Activate makes the nodes' messages for the waiter reach it. The active waiter calls it before its first attempt,
+// since a node may call the waiter as soon as it has refused.
 func (w *Waiter) Activate() {
 	w.list.mu.Lock()
 	defer w.list.mu.Unlock()
 	w.list.active[w.name] = w
 }
 
-// Ready reports whether the waiter may enter queues: it has a ticket, or the nodes' clocks are known well enough for
-// one. false: make the next attempt without a place in the queues.
+// Ready reports whether the waiter may enter the nodes' queues: it has a ticket, or the nodes' clocks are known well
+// enough for one. false: make the next attempt without a place in the queues.
 func (w *Waiter) Ready() bool {
 	_, good := w.list.cfg.Lanes.Ticket(w.arrived)
 	return good || w.ticket > 0
 }
 
-// Listen subscribes to the nodes' messages until the waiter leaves.
+// Listen makes sure of subscriptions to the nodes' messages, at least until the waiter leaves. It does not wait.
 func (w *Waiter) Listen() { w.list.listen(w) }
 
-// Begin prepares the claim c of an attempt that is about to be sent: it puts the waiter's name, ticket and lease into
-// c. Messages that came before are no news for this attempt, so Begin forgets them.
+// Begin prepares c, the claim of an attempt that is about to be sent: it puts the waiter's name, ticket and lease into
+// c. It forgets messages and answers that came before: they are no news for this attempt.
 func (w *Waiter) Begin(c *lane.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,7 +155,7 @@ func (w *Waiter) FreeSlot() (slot int64) {
 	return slot
 }
 
-// signal wakes the waiter if the nodes that may grant are a quorum.
+// signal wakes the waiter (Rest) if the nodes that may grant it the lock now are a quorum. It takes w.mu.
 func (w *Waiter) signal() {
 	if enough, _ := w.tally(); enough {
 		select {
@@ -165,7 +166,7 @@ func (w *Waiter) signal() {
 }
 
 // tally reports whether the nodes that may grant now are enough for a quorum, and whether (all) each node that refused
-// has since said that the lock may be free. Caller does not hold w.mu.
+// has since said that the lock may be free. It takes w.mu.
 func (w *Waiter) tally() (enough, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -199,8 +200,8 @@ type Pause struct {
 	Key     string        // identifies this pause for a simulator: the token of the last attempt
 }
 
-// Rest waits until it is time for another attempt: so many nodes may grant that messages have led to this one (called),
-// or p.Longest is over. It also returns when ctx ends or closing is closed (stopped: no attempt is to follow).
+// Rest waits until it is time for another attempt: so many nodes may grant that messages have led to this one
+// (called), or p.Longest is over. It also returns when ctx ends or closing is closed (stopped: make no attempt).
 func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (called, stopped bool) {
 	begin := time.Now()
 	timer := time.NewTimer(p.Longest)
@@ -242,8 +243,8 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 	return called, false
 }
 
-// Withdraw removes the waiter from the queues that it may be in, and does not wait for that. If it has the lock (held),
-// those are the queues of nodes that have refused, or have no vote. Else all: a grant is given back for a place there.
+// Withdraw removes the waiter from the nodes' queues, without waiting. If it has the lock (held), only at nodes that
+// have refused, or have no vote; else at each: one that granted puts it into its queue when the grant is given back.
 func (w *Waiter) Withdraw(held bool) {
 	w.mu.Lock()
 	if w.done {

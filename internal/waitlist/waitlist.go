@@ -109,14 +109,15 @@ type Want struct {
 	Lease     time.Duration // for how long a contender counts in a queue after an attempt
 }
 
-// Enter puts a call at the end of the local queue for what it wants. It keeps want, and does not wait (see Turn).
+// Enter puts a call at the end of the local queue for what it wants, and does not wait: the call may make attempts
+// when the Waiter's Turn is closed. The List keeps want. The caller must call Leave.
 func (l *List) Enter(want *Want) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.enter(want, l.count+1)
 }
 
-// Replace moves a call to another local queue, since it turns out to want something else. There it comes before the
+// Replace moves w's call to another local queue, as it turns out to want something else. There it comes before the
 // calls that came later than it did, but never before the active waiter. The result takes the place of w.
 func (l *List) Replace(w *Waiter, want *Want) *Waiter {
 	l.mu.Lock()
@@ -158,7 +159,7 @@ func (l *List) enter(want *Want, order int) *Waiter {
 	return w
 }
 
-// Leave removes a waiter from its local queue. If it was the active one, the next becomes that.
+// Leave removes a waiter from its local queue, not from the nodes'. If it was the active one, the next becomes that.
 func (l *List) Leave(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +185,7 @@ func (l *List) leave(w *Waiter) {
 	}
 }
 
-// Failed records why an attempt of the active waiter w failed, for the calls behind it (Last).
+// Failed records why an attempt of the active waiter w failed; Last returns it to the calls behind w.
 func (l *List) Failed(w *Waiter, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,7 +199,7 @@ func (l *List) Last(w *Waiter) error {
 	return l.queues[w.want.Queue].last
 }
 
-// Close ends the subscriptions, and waits for their goroutines. No subscription begins afterwards.
+// Close ends the subscriptions to nodes' messages, and waits for their goroutines. No subscription begins afterwards.
 func (l *List) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -214,7 +215,7 @@ func (l *List) Close() {
 	l.running.Wait()
 }
 
-// listen makes sure that there is a subscription to each node until w leaves (leave). After Close it does nothing.
+// listen makes sure of a subscription to each member's messages, at least until w leaves. After Close it does nothing.
 func (l *List) listen(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +243,7 @@ func (l *List) listen(w *Waiter) {
 	}
 }
 
-// stopIdle ends the subscriptions, unless a waiter needs them again. The idle timer calls it.
+// stopIdle ends the subscriptions to the nodes' messages, unless a waiter needs them again. The idle timer calls it.
 func (l *List) stopIdle() {
 	l.mu.Lock()
 	if l.idle == nil {
