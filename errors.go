@@ -231,7 +231,7 @@ type QuorumError struct {
 	nodes multierror.Error
 }
 
-// quorumError returns the QuorumError that err is or wraps; nil: none. A change of it is one of err.
+// quorumError returns the QuorumError that err is or wraps; nil: none. Changing it changes err.
 func quorumError(err error) *QuorumError {
 	if err == nil {
 		return nil // and nothing is allocated

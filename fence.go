@@ -89,10 +89,10 @@ func (r *round) fence() (number int64, stored bool) {
 }
 
 // raise makes a quorum of nodes store the fence (l.claim.Fence) of a lock that a quorum has granted. It waits until limit
-// after sent at most, or until ctx ends; an error that is errUnfenced says that no quorum has confirmed. It asks all nodes.
-// A node whose grant is still under way carries that out first, since requests to one node stay in order. A node that has
-// not granted says no. A node that has the number already says yes once more. A node without a vote stores it, too, but does
-// not count: it may have forgotten a higher one (RAISE_ALL in docs/model).
+// after sent at most, or until ctx ends. If no quorum has confirmed by then, the error is errUnfenced or ctx's. It asks all
+// nodes. A node whose grant is still under way carries that out first, since requests to one node stay in order. A node that
+// has not granted says no. A node that has the number already says yes once more. A node without a vote stores it, too, but
+// does not count: it may have forgotten a higher one (RAISE_ALL in docs/model).
 func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time.Duration) error {
 	r := lk.newRound(wire.Raise, l, nil)
 	defer r.drop()

@@ -315,7 +315,7 @@ func (l *Lock) how() string {
 	return "alone"
 }
 
-// join returns a new handle of the lock, nil if that has ended. What a says of renewal and MinHold is true of the lock then.
+// join returns a new handle of the lock, nil if that has ended. If a asks for renewal or MinHold, the whole lock gets it.
 func (l *Lock) join(a *acquisition) *Lock {
 	hold := cmp.Or(l.hold, l)
 	j := &Lock{locker: l.locker, name: a.name, claim: hold.claim, hold: hold, renewed: a.renewed}
