@@ -141,7 +141,7 @@ func Also(names ...string) AcquireOption {
 
 // Slots makes the lock a semaphore: up to n holders at a time, each with a slot of its own, which is as safe as a lock.
 // All callers should give the same n for a name; after a change to a smaller n, a holder of one of the slots beyond it
-// keeps the slot until it releases it. TryAcquire asks for another slot as long as the nodes say that one is free.
+// keeps it until the release. TryAcquire asks for another slot as long as the nodes say that one is free.
 func Slots(n int) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.slots = &n })
 }

@@ -185,8 +185,9 @@ func (r *round) Deliver(n *lane.Lane, q *lane.Request) {
 	r.drop()
 }
 
-// ahead reports whether a node's fence was far ahead of the time (vote.PoisonError), and other nodes have not answered yet.
-// Their answers show whether a majority is ahead, so that the next attempt accepts that (concede). Caller holds r.mu.
+// ahead reports whether a grant to r is no vote since its fence is far ahead of the time (vote.PoisonError), and other nodes
+// have not answered yet. Their answers show whether a majority is ahead, so that the next attempt accepts that (concede).
+// Caller holds r.mu.
 func (r *round) ahead() bool {
 	if r.ballot.open() == 0 {
 		return false

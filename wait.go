@@ -131,7 +131,8 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	}
 }
 
-// entered makes the waiter of a contender, for the caller to end. Its places in the nodes' queues end after a NodeTimeout.
+// entered makes the waiter by which a contender, a TryAcquire that settles a split vote, enters the nodes' queues. Its
+// places there end after a NodeTimeout. The caller calls Leave at the end.
 func (c *call) entered(as *wire.Contender) *waitlist.Waiter {
 	return c.lk.waiting.Enter(&waitlist.Want{
 		Queue: "\x00" + as.Waiter(), Key: c.key, Keys: c.keys, Modes: c.modes, TTL: c.ttl, Slots: c.most(),
