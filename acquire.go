@@ -18,21 +18,20 @@ import (
 )
 
 // From an Acquire to the nodes: wait queues the call behind others of this process, attempts repeats until the lock is
-// there, attempt repeats if the set of nodes is changed, and round asks all nodes once. TryAcquire has try instead of
-// wait.
+// there, attempt repeats if the set of nodes is changed, and round asks all nodes once. TryAcquire has try instead of wait.
 
-// TryAcquire acquires the lock if no other client has it. It returns after Options.NodeTimeout at the latest (after
-// TTL/2, if that is shorter), or when ctx ends. The first call on new nodes first stores a description of their set
-// (its members and settings) on them, which adds at most one and a half times that.
+// TryAcquire acquires the lock if no other client has it. It returns after Options.NodeTimeout at the latest (after TTL/2,
+// if that is shorter), or when ctx ends. The first call on new nodes first stores a description of their set (its members
+// and settings) on them, which adds at most one and a half times that.
 //
-// If another client has the lock, TryAcquire returns at once. If so many of the holder's nodes are down that the holder
-// may be a client whose attempt is still under way, TryAcquire returns soon after the middle of that time. If several
-// clients ask in the same instant, as cron jobs do, each may get some of the nodes, and none a quorum. The clients then
-// settle it by the order in which they came, and one of them gets the lock. That takes three to five round trips: use a
-// longer NodeTimeout where a round trip takes more than a fifth of it.
+// If another client has the lock, TryAcquire returns at once. If so many of the holder's nodes are down that the holder may
+// be a client whose attempt is still under way, TryAcquire returns soon after the middle of that time. If several clients
+// ask in the same instant, as cron jobs do, each may get some of the nodes, and none a quorum. The clients then settle it by
+// the order in which they came, and one of them gets the lock. As a rule that takes up to seven round trips: use a longer
+// NodeTimeout where a round trip takes more than a seventh of it.
 //
-// The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and also ctx's error if ctx has ended. A
-// failed call leaves nothing behind: a node that cannot be reached drops the token at its TTL.
+// The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and also ctx's error if ctx has ended (as a rule
+// that alone, if it had ended before). A failed call leaves nothing behind: a node that is away drops the token at its TTL.
 func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	c, l, err := lk.call(ctx, "try-acquire", name, options)
 	if c == nil {
@@ -41,19 +40,18 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	return c.ends(c.try())
 }
 
-// Acquire waits until it has the lock or ctx ends; nothing else bounds it. It does not renew the lock: see [AutoRenew],
-// [Locker.Do].
+// Acquire waits until it has the lock or ctx ends; only [Wait] bounds it otherwise. It does not renew the lock: see
+// [AutoRenew].
 //
 // Waiters are served first come, first served, in this process and among all processes that use this library. A release
-// notifies the first waiter, which has the lock about two round trips later. Without a notification (the holder died,
-// or the message was lost) the waiter asks again when the lock expires, or after TTL/10, at least 100 ms and at most a
-// second.
+// notifies the first waiter, which has the lock about two round trips later. Without a notification (the holder died, or the
+// message was lost) the waiter asks again when the lock expires, or after TTL/10, at least 100 ms and at most a second.
 //
-// When ctx ends, the error is ctx's error and also why the lock could not be had until then, ErrHeld or ErrNoQuorum:
-// [errors.Is] finds both. Acquire returns at once for what waiting cannot cure: a bad option, a closed Locker, or a key
-// in the way that is not a lock, on so many nodes that no quorum is left. If so many nodes refuse this client (a wrong
-// password, a missing right, a certificate that is not trusted, TLS where there is none, a host name that does not
-// exist), Acquire returns ErrNoQuorum after five seconds, since credentials and names may be about to change.
+// When ctx ends, the error is ctx's error and, if an attempt has failed by then, also why, ErrHeld or ErrNoQuorum:
+// [errors.Is] finds both. Acquire returns at once for what waiting cannot cure: a bad option, a closed Locker, or a key in
+// the way that is not a lock, on so many nodes that no quorum is left. If so many nodes refuse this client (a wrong
+// password, a missing right, a certificate that is not trusted, TLS where there is none, a host name that does not exist),
+// Acquire returns ErrNoQuorum after five seconds, since credentials and names may be about to change.
 func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	c, l, err := lk.call(ctx, "acquire", name, options)
 	if c == nil {
@@ -65,11 +63,11 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 	return c.ends(c.waitFor(*c.patience))
 }
 
-// Do waits for the lock as [Locker.Acquire] does, calls fn while it is held, and releases it when fn returns or panics.
-// Do renews the lock as long as fn runs. fn's context ends with ctx, or when the lock ends; fn should end then, too.
+// Do waits for the lock as [Locker.Acquire] does, calls fn while it is held, and releases it when fn returns or panics. Do
+// renews the lock as long as fn runs. fn's context ends with ctx, with the lock, and with Shutdown; fn should end then, too.
 //
-// If the lock could not be had, fn was not called, and the error is Acquire's. Otherwise it is fn's, joined with the
-// reason if the lock ended before fn did. A release that could not be confirmed in time is no error, since the work is
+// If the lock could not be had, fn was not called, and the error is Acquire's. Otherwise it is fn's, joined with the reason
+// (ErrLost) if the lock ended before fn did. A release that could not be confirmed in time is no error, since the work is
 // done and the TTL is the backstop: Hooks.Unreleased reports it.
 func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, *Lock) error, options ...AcquireOption) (err error) {
 	if err := lk.doBegins(); err != nil {
@@ -88,7 +86,7 @@ func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, 
 	return fn(l.Context(ctx), l)
 }
 
-// ofDo is AutoRenew for a lock that Do releases.
+// ofDo is AutoRenew for a lock that Do releases, so that no Warning says that its release was forgotten.
 var ofDo AcquireOption = acquireOption(func(a *acquisition) { a.renewed, a.byDo = true, true })
 
 // A call is a TryAcquire or an Acquire under way: what it asks for, and its operation of Hooks.Trace (nil: not traced).
@@ -99,9 +97,10 @@ type call struct {
 	*acquisition
 }
 
-// call checks name and options, by the settings of the set as far as they are known, else by the program's own; if the
-// set's are others, the call starts over later (errAgain), with its rank among the waiters of now. No call is returned
-// if there is nothing to ask for: the call is invalid (the error), or joins the lock of its context (the Lock).
+// call checks name and options, and returns the call that is to acquire the lock. op is its name in traces. No call is
+// returned if there is nothing to ask for: the call is invalid (the error says why), or joins the lock of its context (the
+// Lock is a new handle of that). The keys are planned by the settings of the set as far as they are known, else by the
+// program's own; if the set's are others, the call starts over later (errAgain), with its rank among the waiters.
 func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption) (*call, *Lock, error) {
 	if err := lk.made(); err != nil {
 		return nil, nil, err
@@ -135,7 +134,7 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 	return &call{lk, ctx, lk.begins(ctx, op, a.name, nil), a}, nil, nil
 }
 
-// ends reports the result of the call to the trace, and returns it.
+// ends reports the result of the call to the trace, and to tests (Locker.watched). It returns l and err unchanged.
 func (c *call) ends(l *Lock, err error) (*Lock, error) {
 	if err == nil {
 		c.lk.watched(l)
@@ -144,7 +143,8 @@ func (c *call) ends(l *Lock, err error) (*Lock, error) {
 	return l, err
 }
 
-// wait puts the call into the local queue of this Locker's calls for the same lock. The first of them asks the nodes.
+// wait waits until the call has the lock, its context ends, or waiting does not help (Acquire). The calls of this Locker for
+// the same lock stand in a local queue, of which only the first asks the nodes.
 func (c *call) wait() (*Lock, error) {
 	if err := c.lk.enter(); err != nil {
 		return nil, err
@@ -164,7 +164,8 @@ func (c *call) wait() (*Lock, error) {
 	return l, err
 }
 
-// waitFor is wait, for d at most (Wait); with 0 it is try.
+// waitFor waits for the lock like wait, but for d at most (option Wait). When d is over, the error is a QuorumError whose
+// Cause says so. With d = 0 it asks once, like try.
 func (c *call) waitFor(d time.Duration) (*Lock, error) {
 	if d == 0 {
 		return c.try()
@@ -187,7 +188,8 @@ func (c *call) waitFor(d time.Duration) (*Lock, error) {
 	return nil, why
 }
 
-// inTurn waits until w is the first in its local queue, then makes attempts.
+// inTurn waits until the call's waiter w is the first in its local queue, then makes attempts. When it returns, w is on its
+// way out of the nodes' queues, and still in the local one. The errors are those of attempts.
 func (c *call) inTurn(w *waitlist.Waiter) (*Lock, error) {
 	if turn := w.Turn(); turn != nil {
 		c.trace.wait(nil)
@@ -210,12 +212,12 @@ func (c *call) inTurn(w *waitlist.Waiter) (*Lock, error) {
 	return l, err
 }
 
-// manyCalls bounds the failed attempts in a row that followed a message of a node ("the lock may be free"). After that
-// the next message does not end a pause at once. As a rule the first message leads to the lock; but anybody may publish
-// one.
+// manyCalls bounds the failed attempts in a row to which messages of nodes ("the lock may be free") have led. After that the
+// next message does not end a pause at once. As a rule the first message leads to the lock; but anybody may publish one.
 const manyCalls = 8
 
-// attempts makes attempts until one gets the lock, or another one would have no point.
+// attempts asks the nodes for the lock, with pauses, until it has the lock, the call's context ends, the Locker is closed,
+// or another attempt has no point: the error is errAgain, or says why. w is the first waiter of its local queue.
 func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 	w.Activate()
 	if w.Turn() == nil {
@@ -277,9 +279,9 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 	}
 }
 
-// rest waits between two attempts, until messages of nodes say that the next one may succeed, or the pause p is over.
-// sent is when the last attempt began. vain counts the failed attempts in a row that messages led to; next is that
-// number for the next attempt, 0 if no message came. stopped: ctx has ended or the Locker is being closed.
+// rest waits between two attempts, until messages of nodes say that the next one may succeed, or the pause p is over. The
+// last attempt began at sent, and failed with why (for the trace). vain counts the failed attempts in a row that messages
+// led to; next is that number for the next attempt, 0 if no message came. stopped: ctx has ended or the Locker closes.
 func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent time.Time, vain int) (next int, stopped bool) {
 	c.trace.wait(why)
 	if vain >= manyCalls {
@@ -293,8 +295,9 @@ func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent
 	return vain + 1, stopped
 }
 
-// shutOut reports whether so many nodes have refused this client for so long that waiting is of no use, and makes why
-// say that. why is the error of the last attempt. A node that is down counts with the error for which it is down.
+// shutOut reports whether so many nodes have refused this client for refusalPatience that the others are no quorum, so that
+// waiting is of no use. Then it changes why, the error of the last attempt, to say that. A node that is down counts with the
+// error for which it is down.
 func (c *call) shutOut(why *QuorumError) bool {
 	now := c.lk.now()
 	for _, n := range why.Nodes() {
@@ -303,8 +306,8 @@ func (c *call) shutOut(why *QuorumError) bool {
 	return c.shut.ends(why, c.lk.lanes.View(), now)
 }
 
-// try is what TryAcquire does: it starts over with new keys if the set's separator or MaxTTL turns out to be another
-// one (errAgain).
+// try makes the attempts of a TryAcquire. It starts over with new keys, but the same deadline, if the set's separator or
+// MaxTTL turns out to be another one (errAgain).
 func (c *call) try() (*Lock, error) {
 	l, err := c.tryOnce()
 	for err == errAgain {
@@ -315,6 +318,8 @@ func (c *call) try() (*Lock, error) {
 	return l, err
 }
 
+// tryOnce asks by plain commands, then by the script as long as the answers say that another attempt may succeed, until
+// c.until (which it sets if it is zero). If the votes are split, contend goes on. errAgain: start over (replan).
 func (c *call) tryOnce() (*Lock, error) {
 	if c.until.IsZero() {
 		c.until = c.began.Add(c.lk.nodeTimeout(c.ttl))
@@ -352,14 +357,13 @@ func (c *call) tryOnce() (*Lock, error) {
 	return l, err
 }
 
-// plain makes an attempt by plain commands (SET NX PX and ZADD), which cost a node half of what the script costs. It is
-// for one exclusive key, in a set without a separator, that no other client is known to want. The error is
-// errNeedsScript if the attempt cannot be made, or the nodes' answers are no votes (wire.PlainAnswer): the next attempt
-// is by the script, which names the holder and puts a waiter into the queues.
+// plain makes an attempt by plain commands (SET NX PX and ZADD), which cost a node half of what the script costs. It is for
+// one exclusive key, in a set without a separator, that no other client is known to want. The error is errNeedsScript if the
+// attempt cannot be made, or the nodes' answers are no votes (wire.PlainAnswer): the next attempt is by the script, which
+// names the holder and puts a waiter into the queues. Other errors are those of round and settled.
 //
-// Two attempts cost more than one, and after a failed plain attempt another one soon would fail, too. So a Locker makes
-// at most one that fails for each name and plainPause. It may keep the lock from the first waiter of a queue for a
-// round trip.
+// Two attempts cost more than one, and after a failed plain attempt another one soon would fail, too. So a Locker makes at
+// most one that fails for each name and plainPause. It may keep the lock from the first waiter of a queue for a round trip.
 func (c *call) plain() (*Lock, error) {
 	if c.modes != string(wire.ModeX) || c.separator != "" {
 		return nil, errNeedsScript
@@ -393,8 +397,8 @@ func (c *call) plain() (*Lock, error) {
 // errNeedsScript means that plain commands did not get the lock. It says nothing about who has it.
 var errNeedsScript = errors.New("not by plain commands")
 
-// attempt asks the nodes for the lock by the script, and again if the set's description was changed meanwhile. slot is
-// the slot to ask for; 0: any. w is the waiter that enters the queues of nodes that refuse; nil: none.
+// attempt asks the nodes for the lock by the script, and again if the set's description was changed meanwhile. slot is the
+// slot to ask for; 0: any. w is the waiter that enters the queues of nodes that refuse; nil: none. Errors are as for round.
 func (c *call) attempt(slot int64, w *waitlist.Waiter) (*Lock, error) {
 	for {
 		if err := c.settled(); err != nil {
@@ -422,10 +426,11 @@ func (c *call) limit(now time.Time) time.Duration {
 	return limit
 }
 
-// round asks all nodes for the lock once, and returns it if a quorum granted it in time. If number is 0 it uses the
-// script, else plain commands, with number as the proposed fence. slot is the slot to ask for; 0: any. w enters the
-// queues of nodes that refuse; nil: nobody does. Each round has a token of its own: requests of an earlier round that
-// arrive late can neither take nor release this lock.
+// round asks all nodes for the lock once, and returns it if a quorum granted it in time; else it gives back what was
+// granted. The error is a QuorumError, errNeedsScript, errAgain, ErrClosed or ctx's. If number is 0 it uses the script, else
+// plain commands, with number as the proposed fence. slot is the slot to ask for; 0: any. w enters the queues of nodes that
+// refuse; nil: nobody does. Each round has a token of its own: late requests of an earlier round can neither take nor
+// release this lock.
 func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	if err := c.lk.enter(); err != nil {
 		return nil, err
@@ -434,7 +439,7 @@ func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	if err := ended(c.ctx); err != nil {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", c.name, err)
 	}
-	if c.renamed() {
+	if c.mustReplan() {
 		return nil, errAgain
 	}
 	l := c.asking(number, slot, w)
@@ -470,7 +475,7 @@ func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 		l.minHold, l.minUntil = *c.minHold, now.Add(*c.minHold)
 	}
 	l.until = l.validUntil(sent)
-	if l.place = c.place; !c.lk.holds(l) {
+	if l.place = c.place; !c.lk.register(l) {
 		return nil, ErrClosed
 	}
 	if c.renewed {
@@ -483,9 +488,8 @@ func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	return l, nil
 }
 
-// asking makes the Lock for one round, with a new token. If w is a contender (see contend), the token carries its rank.
-// number is the proposed fence of an attempt by plain commands; 0: the round uses the script. slot is the slot to ask
-// for; 0: any.
+// asking makes the Lock for one round, with a new token; number, slot and w are those of round. If w is a contender (a
+// TryAcquire that settles a split vote: contend), the token says when it came.
 func (c *call) asking(number, slot int64, w *waitlist.Waiter) *Lock {
 	if number == 0 {
 		c.trace.tries()
@@ -501,7 +505,8 @@ func (c *call) asking(number, slot int64, w *waitlist.Waiter) *Lock {
 	return l
 }
 
-// failed is why the round r has not acquired its lock; nil: it has. unfenced is why its fence does not count, or nil.
+// failed returns why the round r, which is over, has not acquired its lock; nil: it has. unfenced is why its fence does not
+// count, or nil. now is a reading of the clock after the last vote that was needed.
 func (c *call) failed(r *round, unfenced error, now time.Time) error {
 	decided, err := r.decided(), ended(c.ctx)
 	switch {
@@ -524,10 +529,10 @@ func (c *call) failed(r *round, unfenced error, now time.Time) error {
 	return nil
 }
 
-// giveUp releases the lock at the nodes that have granted it, after its round has failed with err. A waiter that will
-// ask again by the time until keeps its place in the nodes' queues. So does one whose fence could not be stored: a
-// larger number was stored for another attempt, which was refused as a rule (plain commands store a number before they
-// know), and to which the waiter must not lose its turn.
+// giveUp ends a lock whose round has failed with err, and makes the nodes that may have granted it release it; it waits for
+// none. ctx is the call's. A waiter that will ask again by the time until keeps its place in the nodes' queues. So does one
+// whose fence could not be stored: a larger number was stored for another attempt, which was refused as a rule (plain
+// commands store a number before they know), and to which the waiter must not lose its turn.
 func (l *Lock) giveUp(err error, ctx context.Context, until time.Time) {
 	keep := l.waiter != nil && (errors.Is(err, ErrHeld) || errors.Is(err, errUnfenced)) && ended(ctx) == nil && !l.locker.isClosing()
 	l.mu.Lock()
@@ -539,7 +544,7 @@ func (l *Lock) giveUp(err error, ctx context.Context, until time.Time) {
 	l.releaseAsync()
 }
 
-// newToken makes a token that no other attempt has. trace is the id of the caller's trace, for the token; "": none.
+// newToken makes a token that no other attempt has, with a's names if they are several, and the caller's trace, if any.
 func (lk *Locker) newToken(a *acquisition, trace string) string {
 	return lk.sign(lk.parts.Host.Token(), a, trace)
 }
@@ -548,7 +553,7 @@ func (lk *Locker) sign(secret string, a *acquisition, trace string) string {
 	return wire.Sign(secret, lk.now(), a.names, trace, lk.settings().label)
 }
 
-// newLock makes a Lock that no node has been asked for yet. slot is the slot of a semaphore to ask for; 0: any.
+// newLock makes a Lock for what a asks for, with this token; it asks no node. slot of a semaphore: 0 is any.
 func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 	l := &Lock{locker: lk, name: a.name, shut: a.shut}
 	l.renewal = renew.NewEntry(item{l})
@@ -572,19 +577,20 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 	return l
 }
 
-// errAgain means that no node was asked for the lock: the call made its keys with another separator than that of the
-// set, or its TTL is longer than the set allows. The caller starts over (replan).
+// errAgain means that no node was asked for the lock: the call made its keys with another separator than that of the set, or
+// its TTL is longer than the set allows. The caller starts over (replan).
 var errAgain = errors.New("the lock is another one by the settings of the set")
 
-// renamed reports whether the call must start over (errAgain).
-func (c *call) renamed() bool {
+// mustReplan reports whether the client knows by now that the keys of the call were made with another separator than that of
+// the set, or that its TTL or MinHold is longer than the set allows.
+func (c *call) mustReplan() bool {
 	o := c.lk.settings()
 	return c.separator != o.Separator || o.over(c.longest())
 }
 
-// replan makes the call's keys anew, by what the set says now. The call keeps its rank among the waiters and its
-// deadline. If it is now one for a lock of its context, replan returns what within does; else no Lock, and an error if
-// it is invalid.
+// replan makes the call's keys anew, by what the set says now. The call keeps its rank among the waiters and its deadline.
+// No Lock and no error: go on with the new keys. A Lock: the call has joined a lock of its context (within). An error: the
+// call is invalid by what the set says.
 func (c *call) replan() (*Lock, error) {
 	o := c.lk.settings()
 	now, err := o.acquisition(c.asked, c.options)
@@ -599,7 +605,8 @@ func (c *call) replan() (*Lock, error) {
 	return nil, o.bounds(c.acquisition)
 }
 
-// bounds returns an error if the lock's TTL is longer than the set allows. Before that it asks the nodes again.
+// bounds returns an error if the lock's TTL or MinHold is longer than the set allows. Before that it asks the members
+// whether the set was changed, for a NodeTimeout at most; so the error may also be ErrClosed, or ctx's.
 func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
 	if lk.settings().bounds(a) == nil {
 		return nil
@@ -608,25 +615,25 @@ func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
 		return err
 	}
 	defer lk.leave()
-	lk.asksFor(ctx, a.longest())
+	lk.askMaxTTL(ctx, a.longest())
 	if err := ended(ctx); err != nil {
 		return fmt.Errorf("redlock: acquire %q: %w", a.asked, err)
 	}
 	return lk.settings().bounds(a)
 }
 
-// asksFor asks the members for the set's MaxTTL if ttl is longer than the one that is known: a client that has sent
-// nothing since does not know of a change. It waits for nodeTimeout(ttl) at most.
-func (lk *Locker) asksFor(ctx context.Context, ttl time.Duration) {
+// askMaxTTL asks the members for the set's MaxTTL if ttl is longer than the one that is known: a client that has sent
+// nothing since does not know of a change. The answer goes to the settings. It waits for nodeTimeout(ttl) at most.
+func (lk *Locker) askMaxTTL(ctx context.Context, ttl time.Duration) {
 	if o := lk.settings(); o.Quarantine > 0 && o.over(ttl) {
 		lk.lanes.Ask(ctx, lk.nodeTimeout(ttl))
 	}
 }
 
-// settled waits until a quorum of the nodes keeps the description of the set (its members and settings): for a
-// NodeTimeout, and for another one while the first description is chosen. When that time is over it returns nil: the
-// attempt that follows says of each node what is wrong. It returns an error if this program cannot use the set, if ctx
-// ends, or errAgain.
+// settled waits until a quorum of the nodes keeps the description of the set (its members and settings): for a NodeTimeout
+// (half of it, in a TryAcquire), and for another one while the first description is chosen. When that time is over it
+// returns nil: the attempt that follows says of each node what is wrong. It returns an error if this program cannot use the
+// set, or ctx ends, and errAgain if the call must start over.
 func (c *call) settled() error {
 	if !c.lk.lanes.Agreed() {
 		began := c.lk.now()
@@ -634,7 +641,7 @@ func (c *call) settled() error {
 		if !c.until.IsZero() {
 			patience /= 2 // the rest is for the attempt
 		}
-		isNew, err := c.lk.agreeUnless(c.ctx, patience, c.renamed)
+		isNew, err := c.lk.agreeUnless(c.ctx, patience, c.mustReplan)
 		if err != nil {
 			return fmt.Errorf("redlock: acquire %q: %w", c.name, err)
 		}
@@ -649,14 +656,15 @@ func (c *call) settled() error {
 			}
 		}
 	}
-	if c.renamed() {
+	if c.mustReplan() {
 		return errAgain
 	}
 	return nil
 }
 
-// unasked makes the error of a call whose time was over before a node was asked for the lock, since the set's
-// description was not known, or a clock was set. The error says why each node is away. began is when the wait began.
+// unasked makes the error of a call whose time was over before a node was asked for the lock, since the set's description
+// was not known, or a clock was set. It says why each node is away, and is ctx's, too, if that has ended; Elapsed counts
+// from began.
 func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
 	r := c.lk.newRound(wire.Acquire, c.lk.newLock(c.acquisition, 0, c.lk.newToken(c.acquisition, "")), nil)
 	r.sent = began
@@ -669,14 +677,14 @@ func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
 	return r.explain(c.lk.now(), ended(ctx))
 }
 
-// awaitVotes is called when a TryAcquire has failed with err. If nodes had no vote because they did not keep the
-// description of the set, it waits until one of them votes, at most until the call's deadline, and reports whether one
-// does. Such a node has lost its data. Whether this client may tell it the description depends on the answers of the
-// other nodes (mayTell in internal/set/members.go), which may come a moment later. So awaitVotes asks all for their
-// markers (a marker names one life of a node's data), which a refusal does not show.
+// awaitVotes waits, when a TryAcquire has failed with err, until a node votes that had no vote because it did not keep the
+// description of the set (members, settings), and returns true. It returns false if err names no such node, at the call's
+// deadline, or when ctx ends (err then says so). Such a node has lost its data. Whether this client may tell it the
+// description depends on the answers of the other nodes (mayTell in internal/set/members.go), which may come a moment later.
+// So awaitVotes asks all for their markers (a key that names one life of a node's data), which a refusal does not show.
 //
 // Or the set was changed meanwhile: nodes that keep the next description never vote by the one before, and too few have
-// answered for this client to go by the next one. Then it waits until the client goes by another description.
+// answered for this client to go by the next one. Then it returns true when the client goes by another description.
 func (c *call) awaitVotes(err error) bool {
 	why := quorumError(err)
 	if why == nil || !slices.ContainsFunc(why.Nodes(), (*NodeError).untold) {

@@ -96,19 +96,18 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 // The note lives for twice as long as any lock of the set may. The holder relies on its lock for a TTL after the start
 // of its last confirmed extension, and that was before a quorum had the note.
 //
-// The fence: a quorum of nodes stored that of the broken lock with its grants, before they dropped the token. Each
-// later lock has a grant of one of them, after that, and so a larger number (see errUnfenced). Break leaves the
-// counters alone. A lock whose fence no quorum had stored when it was broken, and whose attempt is won later, is no
-// earlier lock.
+// The fence: a quorum of nodes stored that of the broken lock with its grants, before they dropped the token. Each later
+// lock has a grant of one of them, after that, and so a larger number (see errUnfenced). Break leaves the counters alone. A
+// lock whose fence no quorum had stored when it was broken, and whose attempt is won later, is no earlier lock.
 //
 // docs/model/break.pml has these rules, and what happens without each of them.
 type breaking struct {
 	locker *Locker
 	trace  *opTrace
 	key    string // names the waiting goroutine to a simulator (sim.Host)
-	handle Handle
-	waits  int
-	rounds int32
+	handle Handle // what is known of the lock, as far as fromHandle needs it
+	waits  int    // of this call, for a simulator
+	rounds int32  // how often tell has asked the nodes
 }
 
 func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) error {
@@ -201,7 +200,7 @@ func (b *breaking) nothing(ctx context.Context, quorum int, nodes []NodeStatus) 
 // slotsAtOnce is how many slots the nodes are asked about in one round.
 const slotsAtOnce = 50
 
-// findSlot looks for the slot that the token holds: only the slot's own key has its number.
+// findSlot looks for the slot that the token holds, since only the slot's own key has its number, and sets it in b.handle.
 func (b *breaking) findSlot(ctx context.Context) error {
 	view := b.locker.lanes.View()
 	for first := 1; first <= MaxSlots; first += slotsAtOnce {
@@ -234,8 +233,8 @@ func (b *breaking) slotAmong(ctx context.Context, view *set.View, first, last in
 	return slot
 }
 
-// inspect asks all nodes for the values of these keys, for a NodeTimeout at most. Answers go to take until that returns
-// true.
+// inspect asks all nodes of the view for the values of these keys, and calls take with each answer, until take returns true,
+// a NodeTimeout is over, or ctx ends.
 func (b *breaking) inspect(ctx context.Context, view *set.View, keys []string, take func(answer) (enough bool)) {
 	lk := b.locker
 	answers := make(answers, len(view.Lanes)*len(keys))
@@ -278,9 +277,9 @@ type answers chan answer
 
 func (a answers) Deliver(n *lane.Lane, q *lane.Request) { a <- answer{q, n} }
 
-// tell asks all nodes to drop the token and note that it is broken, and then looks whether a quorum of those that
-// confirmed has the note. again means that another round may help: a quorum does not have the note, or the set was
-// changed meanwhile. err is not nil then.
+// tell asks all nodes to drop the token and note that it is broken, and then looks whether a quorum of those that confirmed
+// has the note; err is nil if so. again means that another round may help, and err is why: a quorum does not have the note,
+// or the set was changed meanwhile.
 func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 	lk := b.locker
 	l, err := lk.fromHandle(b.handle)
@@ -308,18 +307,18 @@ func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 	}
 	for i, told := range r.answered() {
 		if !told {
-			markers[i] = untold
+			markers[i] = unconfirmed
 		}
 	}
 	return b.checkMarkers(ctx, view, markers)
 }
 
-// untold stands for the marker of a node that has not confirmed its note that the token is broken.
-const untold = "untold"
+// unconfirmed stands for the marker of a node that has not confirmed its note that the token is broken.
+const unconfirmed = "untold"
 
-// checkMarkers asks whether a quorum of the nodes still has the note that the token is broken, and has lost no data
-// since it was asked to store that: its marker, a key that names one life of its data, is that of before, in marks.
-// untold in marks: the node has not confirmed the note. again and the error are as for tell.
+// checkMarkers asks whether a quorum of the nodes still has the note that the token is broken, and has lost no data since it
+// was asked to store that: its marker, a key that names one life of its data, is that of before, in marks, in the order of
+// the view; unconfirmed: the node has not confirmed the note. again and the error are as for tell.
 func (b *breaking) checkMarkers(ctx context.Context, view *set.View, marks []string) (again bool, _ error) {
 	lk := b.locker
 	noted, others, sent := 0, make([]NodeError, len(marks)), lk.now()
@@ -331,7 +330,7 @@ func (b *breaking) checkMarkers(ctx context.Context, view *set.View, marks []str
 		was, _ := wire.ParseMarker(marks[i])
 		is, _ := wire.ParseMarker(a.Reply.Mark)
 		switch e := nodeError(a.from.Name, &a.Reply, elapsed(sent, lk.now())); {
-		case marks[i] == untold && a.Reply.Err == nil:
+		case marks[i] == unconfirmed && a.Reply.Err == nil:
 			others[i].Outcome = OutcomeGranted // no failure: it answers now, and its confirmation was not waited for
 		case a.Reply.Holder != "" && is.Same(was):
 			others[i].Outcome = OutcomeGranted
@@ -357,7 +356,7 @@ func (b *breaking) checkMarkers(ctx context.Context, view *set.View, marks []str
 	return e.Cause == nil, e
 }
 
-// answered reports for each node, in the order of the view, whether it has confirmed the round's release.
+// answered reports for each node, in the order of the view, whether it has answered the release r with a yes or a no.
 func (r *round) answered() []bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 )
 
-// A Clock tells the time. The zero Options use the system's; tests give every client its own. Readings should have a
-// monotonic part, as time.Now's.
+// A Clock tells the time. The zero Options use the system's; tests give every client its own. Its readings should be
+// monotonic, too.
 type Clock interface {
 	Now() time.Time
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// The errors differ in what the caller does next. Test with [errors.Is]; [errors.As] gives [QuorumError] and
-// [NodeError].
+// The errors differ in what the caller does next. Test with [errors.Is]; [errors.As] gives [QuorumError] and [NodeError].
 var (
 	// ErrHeld says that others have the lock, or are trying for it at this moment: come back later.
 	ErrHeld = errors.New("held by another")
@@ -46,8 +45,7 @@ var errDetached = errors.New("redlock: lock detached")
 // errStopping is the cause with which a lock's contexts end when Shutdown is called. The lock is still held.
 var errStopping = fmt.Errorf("%w: Shutdown was called: the lock is held until its work has ended", ErrClosed)
 
-// The reasons for which a lock ends before its holder releases it. All of them are ErrLost. Lock.lost adds details to
-// the first two.
+// The reasons for which a lock ends before its holder releases it. All are ErrLost. Lock.lost adds details to the first two.
 var (
 	errExpired = fmt.Errorf("redlock: %w: validity ended", ErrLost)
 	errMaxHold = fmt.Errorf("redlock: %w: held for as long as MaxHold allows", ErrLost)
@@ -197,20 +195,19 @@ func (e *NodeError) untold() bool {
 	return is
 }
 
-// votes reports whether the node was untold, but now keeps the description and has a vote.
+// votes reports whether the node was untold, but by now keeps the description, and has a vote.
 func (e *NodeError) votes() bool {
 	untold, is := e.Err.(vote.UntoldError)
 	return is && untold.Votes()
 }
 
-// outdated reports whether the node was untold, but by a description other than known, which the client goes by now.
+// outdated reports whether the node was untold by a description other than known, which the client goes by now.
 func (e *NodeError) outdated(known *wire.Description) bool {
 	by, is := e.Err.(vote.UntoldError)
 	return is && by.Outdated(known)
 }
 
-// outdated reports whether a node had no vote by a description of the set which the client has replaced since. known is
-// the present one.
+// outdated reports whether a node had no vote by a description of the set other than known, which the client goes by now.
 func (e *QuorumError) outdated(known *wire.Description) bool {
 	return slices.ContainsFunc(e.Nodes(), func(n *NodeError) bool { return n.outdated(known) })
 }
@@ -234,7 +231,7 @@ type QuorumError struct {
 	nodes multierror.Error
 }
 
-// quorumError is the QuorumError that err is or wraps; nil: none.
+// quorumError returns the QuorumError that err is or wraps; nil: none. Changing it changes err.
 func quorumError(err error) *QuorumError {
 	if err == nil {
 		return nil // and nothing is allocated
@@ -274,8 +271,7 @@ func (e *QuorumError) Error() string {
 	return s.String()
 }
 
-// wayOut is the advice at the end of the text, if only quarantines prevent a quorum, or refusals that waiting does not
-// end; else "".
+// wayOut returns the advice at the end of the text, if only quarantines prevent a quorum, or lasting refusals; else "".
 func (e *QuorumError) wayOut() string {
 	votes, fresh, shorten := e.Granted, false, ""
 	for _, err := range e.Nodes() {
@@ -297,7 +293,7 @@ func (e *QuorumError) wayOut() string {
 	return "; nodes that are new, or came back, vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed" + shorten
 }
 
-// todos say what to do about the nodes' refusals that waiting does not end, each once.
+// todos returns what to do about those of the nodes' refusals that waiting does not end, each once.
 func todos(nodes []*NodeError) (all []string) {
 	for _, n := range nodes {
 		if todo := facts.Todo(n.Err); facts.Lasting(n.Err) && !slices.Contains(all, todo) {
@@ -345,7 +341,7 @@ func (e *QuorumError) RetryAfter() time.Duration {
 	return in[e.Need-1]
 }
 
-// Nodes lists what each node did that was not a grant.
+// Nodes lists what each node did that was not a grant. To change an element changes the error.
 func (e *QuorumError) Nodes() []*NodeError {
 	nodes := make([]*NodeError, 0, len(e.nodes.Errors))
 	for _, err := range e.nodes.Errors {
@@ -363,7 +359,7 @@ func (e *QuorumError) refusal() waitlist.Refusal {
 	return r
 }
 
-// note adds what one node did.
+// note adds what one node did. It keeps n.
 func (e *QuorumError) note(n *NodeError) {
 	e.nodes.ErrorFormat = oneLine
 	e.nodes.Errors = append(e.nodes.Errors, n)
@@ -399,7 +395,7 @@ type shutOuts struct {
 	of map[string]*shutOut
 }
 
-// enter returns the shutOut (see there) of a local queue to a call, which must call leave at its end.
+// enter returns the record of which nodes refuse the calls of a local queue, to a call that must call leave at its end.
 func (s *shutOuts) enter(queue string) *shutOut {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -440,8 +436,8 @@ type refusal struct {
 	err         error
 }
 
-// note takes in one node's answer. No answer shows nothing. Two refusals further apart than refusalPatience are no
-// series.
+// note records a node's answer at now. A refusal (by err, a lasting one) begins a series, or goes on with one if the last
+// was refusalPatience ago at most. What shows that the node serves this client ends the series; no answer changes nothing.
 func (s *shutOut) note(node string, did Outcome, err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -460,8 +456,8 @@ func (s *shutOut) note(node string, did Outcome, err error, now time.Time) {
 	r.last, r.err = now, err
 }
 
-// ends reports whether so many nodes of the view have refused for refusalPatience that the others are no quorum. If so,
-// it changes why, the error of the last attempt, to say so and to name the refusing nodes.
+// ends reports whether so many nodes of the view have refused for refusalPatience that the others are no quorum. If so, it
+// changes why, the error of the last attempt, to say so and to name the refusing nodes.
 func (s *shutOut) ends(why *QuorumError, view *set.View, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

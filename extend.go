@@ -17,12 +17,12 @@ import (
 
 // Extend renews the lock once, to its full TTL from now. It is bounded by ctx and by Options.NodeTimeout.
 //
-// An error that is ErrLost means that the lock has ended. Any other, ErrNoQuorum for instance, leaves the lock as it
-// is: valid until [Lock.Until], and worth another try.
+// An error that is ErrLost means that the lock has ended. Any other, ErrNoQuorum for instance, leaves the lock as it is:
+// valid until [Lock.Until], and worth another try, unless this process has released or detached it, or closed the Locker.
 //
-// Validity counts from before the first byte of a request that a quorum has confirmed, and only from its confirmation
-// on: an extension without replies moves nothing. Replies that come after Extend has returned count as well, as long as
-// the lock is valid: then [Lock.Until] moves although the error said otherwise.
+// Validity counts from before the first byte of a request that a quorum has confirmed, and only from its confirmation on: an
+// extension without replies moves nothing. Replies that come after Extend has returned count as well, as long as the lock is
+// valid: then [Lock.Until] moves although the error said otherwise.
 func (l *Lock) Extend(ctx context.Context) error {
 	if !l.acquired() {
 		return errNoLock
@@ -59,7 +59,8 @@ func (l *Lock) extend(ctx context.Context, t *opTrace) error {
 	}
 }
 
-// extendOnce makes one round to extend the lock, and returns the view of the set (members, quorum) that the round used.
+// extendOnce makes one round, of limit at most, to extend the lock, and returns the view of the set (members, quorum) that
+// the round used. The caller has extendSem.
 func (l *Lock) extendOnce(ctx context.Context, t *opTrace, limit time.Duration) (*set.View, error) {
 	r := l.locker.newRound(wire.Extend, l, nil)
 	defer r.drop()
@@ -72,8 +73,8 @@ func (l *Lock) extendOnce(ctx context.Context, t *opTrace, limit time.Duration) 
 	return view, l.endExtension(r, ended(ctx))
 }
 
-// acquireExtendSem waits for the semaphore by which extensions of hold take turns. If the lock or ctx ends first, it
-// returns why, and the caller does not have the semaphore.
+// acquireExtendSem waits for the semaphore by which extensions of hold take turns; receive from hold.extendSem to give it
+// back. If l or ctx ends first, it returns why, and the caller does not have the semaphore. hold is what l has joined, or l.
 func (l *Lock) acquireExtendSem(ctx context.Context, hold *Lock) error {
 	has := false
 	select {
@@ -90,7 +91,7 @@ func (l *Lock) acquireExtendSem(ctx context.Context, hold *Lock) error {
 	return err
 }
 
-// extendSlot returns that semaphore, a channel with room for one.
+// extendSlot returns extendSem, the semaphore by which extensions of the lock take turns, and makes it if there is none.
 func (l *Lock) extendSlot() chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,8 +101,7 @@ func (l *Lock) extendSlot() chan struct{} {
 	return l.extendSem
 }
 
-// beginExtension sends the requests of r. If the lock has ended, it sends nothing and returns why. The caller has
-// extendSem.
+// beginExtension sends the requests of r. If the lock has ended, it sends nothing and returns why. The caller has extendSem.
 func (l *Lock) beginExtension(r *round) error {
 	now := l.locker.now()
 	l.mu.Lock()
@@ -120,8 +120,8 @@ func (l *Lock) beginExtension(r *round) error {
 	return nil
 }
 
-// endExtension does what the votes of r say: it moves the end of validity, or ends the lock, or returns why the
-// extension failed. r is decided or closed. cause is why the caller stopped waiting; nil: it waited to the end.
+// endExtension does what the votes of r say: it moves the end of validity, or ends the lock, or returns why the extension
+// failed. r is decided or closed. cause is why the caller stopped waiting; nil: it waited to the end.
 func (l *Lock) endExtension(r *round, cause error) error {
 	now := l.locker.now()
 	decided := r.decided()
@@ -160,7 +160,7 @@ func (l *Lock) endExtension(r *round, cause error) error {
 	return err
 }
 
-// failedRenewal records that the extension r has failed with err.
+// failedRenewal records that the extension r has failed with err, for Hooks and for the error of a lock that ends so.
 func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,7 +174,7 @@ func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 	t.last = err
 }
 
-// tellRenewals calls the hooks if renewals fail, once for each series of failures, or if they succeed again. renewed
+// tellRenewals reports to Hooks that renewals fail, once for each series of failures, or that they succeed again. renewed
 // means that the extension was a renewal by the Locker; a caller of Extend has the error itself. A failure by which the
 // client has found out that the set was changed is not reported: the next renewal goes by the changed set.
 func (l *Lock) tellRenewals(renewed bool) {
@@ -198,7 +198,7 @@ func (l *Lock) tellRenewals(renewed bool) {
 	}
 }
 
-// keep makes the Locker renew the lock until it ends, or ends it at once if the Locker is closed.
+// keep makes the Locker renew the lock until it ends or unkeep undoes that. If the Locker is closed, it ends the lock.
 func (l *Lock) keep() {
 	l.mu.Lock()
 	if l.endErr != nil {
@@ -215,7 +215,7 @@ func (l *Lock) keep() {
 	l.locker.renewals.Keep(&l.renewal, at)
 }
 
-// keepWhile calls unkeep when ctx ends (RenewWhile).
+// keepWhile ends the renewal that this handle has asked for (unkeep) when ctx ends, unless the lock ends first.
 func (l *Lock) keepWhile(ctx context.Context) {
 	stop := context.AfterFunc(ctx, l.unkeep)
 	l.mu.Lock()
@@ -245,7 +245,7 @@ func (i item) Renew() renew.Renewal {
 	return renewal{i.locker.newRound(wire.Extend, i.Lock, settle)}
 }
 
-// settle is called when a vote decides the renewal r, on the goroutine that delivers this vote.
+// settle finishes the renewal r, unless that has timed out. The goroutine that delivers the deciding vote calls it.
 func settle(r *round) { r.locker.renewals.Settle(&r.lock.renewal, renewal{r}) }
 
 func (i item) Renewed(res renew.Result) {
@@ -303,7 +303,7 @@ func (r renewal) End() renew.Result {
 
 func (r renewal) Abandon(err error) renew.Result { return r.over(err) }
 
-// over gives back the semaphore (extendSem) and the round, and makes the Result of the renewal, for hooks.
+// over gives back the semaphore (extendSem) and the round, and makes the renewal's Result, for hooks. err: why it failed.
 func (r renewal) over(err error) renew.Result {
 	l, res := r.lock, renew.Result{Err: err, Sent: r.sent, Op: r.trace}
 	r.drop()

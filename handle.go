@@ -39,8 +39,7 @@ type Handle struct {
 	Healed []string `json:"healed,omitempty"`
 }
 
-// MarshalJSON returns an error for a name that is not UTF-8: JSON would change it, and the handle could not release the
-// lock.
+// MarshalJSON returns an error for a name that is not UTF-8: JSON would change it, and the lock could not be released.
 func (h Handle) MarshalJSON() ([]byte, error) {
 	for i, name := range append([]string{h.Prefix, h.Separator, h.Name}, h.Also...) {
 		if !utf8.ValidString(name) {
@@ -106,10 +105,9 @@ func (l *Lock) Detach() (Handle, error) {
 // instance, leaves it as it is, and worth another try. A handle may be attached again, also in several processes, which
 // then share the lock: the first of them that releases it ends it for all.
 //
-// The nodes decide, and not Handle.Until, which is by another clock. After Detach, a node that has lost the token never
-// gets it again, so each node that has the token has had it all the time, and has kept all others out. For the same
-// reason a lock that was attached is not put back on nodes that have lost it, as other locks are: with each such node
-// it has a vote less.
+// The nodes decide, and not Handle.Until, which is by another clock. After Detach, a node that has lost the token never gets
+// it again, so each node that has the token has had it all the time, and has kept all others out. For the same reason a lock
+// that was attached is not put back on nodes that have lost it, as other locks are: with each such node it has a vote less.
 //
 // The only option is [AutoRenew]. Everything else is in the handle.
 func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption) (*Lock, error) {
@@ -150,7 +148,7 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 	return l, err
 }
 
-// fromHandle checks a handle and makes a Lock of it. It asks no node.
+// fromHandle makes a Lock of a handle that could be attached, or says what is wrong with the handle. It asks no node.
 func (lk *Locker) fromHandle(h Handle) (*Lock, error) {
 	switch o := lk.settings(); {
 	case h.Token == "":
@@ -196,7 +194,7 @@ func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error
 		return nil, err
 	}
 	defer lk.leave()
-	lk.asksFor(ctx, l.claim.TTL)
+	lk.askMaxTTL(ctx, l.claim.TTL)
 	r := lk.newRound(wire.Extend, l, nil)
 	defer r.drop()
 	r.trace = t
@@ -219,7 +217,7 @@ func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error
 		l.releaseAsync()
 		return nil, l.lost(errMaxHold)
 	}
-	if !lk.holds(l) {
+	if !lk.register(l) {
 		return nil, ErrClosed
 	}
 	return l, nil
@@ -234,7 +232,7 @@ func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error
 // heldBy is the key under which a context has the locks of a Locker.
 type heldBy struct{ *Locker }
 
-// Value makes the lock known to calls under its context.
+// Value makes the lock known to calls under its context: its value for the key heldBy is the context itself (see held).
 func (c *lockContext) Value(key any) any {
 	if key == (heldBy{c.lock.locker}) {
 		return c
@@ -255,8 +253,8 @@ func (lk *Locker) held(ctx context.Context) iter.Seq[*Lock] {
 	}
 }
 
-// within looks for a lock of the context that includes what the call asks for. It joins that lock if the call is
-// reentrant, and returns the new handle; else it returns an error. No Lock and no error: there is no such lock.
+// within looks for a lock of ctx that includes what the call asks for, and returns a new handle of it if the call is
+// reentrant, else an error. It is an error, too, if the call would wait for a lock of ctx. Else it returns nil, nil.
 func (lk *Locker) within(ctx context.Context, a *acquisition) (*Lock, error) {
 	for l := range lk.held(ctx) {
 		switch {
@@ -277,7 +275,7 @@ func (lk *Locker) within(ctx context.Context, a *acquisition) (*Lock, error) {
 // folders above it), nor for that of a certain slot.
 func wanted(m wire.Mode) bool { return m == wire.ModeX || m == wire.ModeS || m == wire.ModeSlots }
 
-// covers reports whether the lock includes all that the call asks for.
+// covers reports whether the lock includes all that the call asks for, in the same mode or exclusively.
 func (l *Lock) covers(a *acquisition) bool {
 	for i, want := range a.keys {
 		if !wanted(a.modes[i]) {
@@ -296,7 +294,7 @@ func (l *Lock) covers(a *acquisition) bool {
 	return true
 }
 
-// overlaps reports whether the lock and the call have a key in common that one of them asks for itself.
+// overlaps reports whether the lock and the call have a key in common that one of them asks for itself (wanted).
 func (l *Lock) overlaps(a *acquisition) bool {
 	for i, want := range a.keys {
 		if j := slices.Index(l.claim.Keys, want); j >= 0 && (wanted(a.modes[i]) || wanted(l.claim.Modes[j])) {
@@ -306,7 +304,7 @@ func (l *Lock) overlaps(a *acquisition) bool {
 	return false
 }
 
-// how is the lock's mode in a word, for errors.
+// how is how the lock holds its name, in a word or two, for errors.
 func (l *Lock) how() string {
 	switch {
 	case l.claim.Slots > 0:
@@ -317,7 +315,7 @@ func (l *Lock) how() string {
 	return "alone"
 }
 
-// join returns another handle of the lock's hold; nil: the hold has ended.
+// join returns a new handle of the lock, nil if that has ended. If a asks for renewal or MinHold, the whole lock gets it.
 func (l *Lock) join(a *acquisition) *Lock {
 	hold := cmp.Or(l.hold, l)
 	j := &Lock{locker: l.locker, name: a.name, claim: hold.claim, hold: hold, renewed: a.renewed}

@@ -15,8 +15,7 @@ import (
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
-// Hooks are called when something happens that an operator may want to know. Each may be nil. New and Connect copy
-// them.
+// Hooks are called when something happens that an operator may want to know. Each may be nil. New and Connect copy them.
 //
 // A Locker calls its hooks, and the callbacks of Trace, one after another, in the order in which things happened, on a
 // goroutine of their own. So a hook that sleeps, or writes to a pipe that nobody reads, delays the hooks after it and
@@ -26,9 +25,8 @@ import (
 // A hook is called a moment after the event. [New] and [Connect] return when the hooks have been called for their
 // events, and Close waits for the rest, each for Options.NodeTimeout at most, or a second if that is longer.
 //
-// Where hooks are slower than events, 1,024 events wait for them, and 8,192 callbacks of Trace. What is more is
-// dropped: the oldest events, and the newest operations. At most once a minute, Warning says how many, and which hook
-// was slow.
+// Where hooks are slower than events, 1,024 events wait for them, and 8,192 callbacks of Trace. What is more is dropped: the
+// oldest events, and the newest operations. At most once a minute, Warning says how many, and which hook was slow.
 //
 // A panic in a hook is not recovered. It ends the process with the hook's stack, as in any goroutine.
 type Hooks struct {
@@ -377,9 +375,8 @@ func (e events) Members(d *wire.Description) {
 	}
 }
 
-// An opTrace is an operation under way (an Acquire, for instance) that Hooks.Trace follows. It is nil if there is no
-// Trace, or if its callbacks are so slow that too many wait already: its methods then cost nothing, not even a look at
-// the clock.
+// An opTrace is an operation under way (an Acquire, for instance) that Hooks.Trace follows. It is nil if there is no Trace,
+// or if its callbacks are so slow that too many wait already: its methods then cost nothing, not even a look at the clock.
 //
 // The goroutine that carries the operation out owns it. The goroutines that deliver answers read only ctx, and what
 // does not change.
@@ -397,11 +394,11 @@ type opTrace struct {
 	ctx context.Context
 }
 
-// begins reports that an operation begins, and returns what follows it; nil: nothing does. The caller holds no mutex.
+// begins reports that the operation op begins, and returns what follows it; nil: nothing does. Caller holds no mutex.
 //
 // If the operation is for a lock that is held (l), Start is queued like all callbacks: the caller may have to extend or
-// release the lock in time. If l is nil, begins calls Start itself, on the caller's goroutine, where it delays this
-// call alone. The caller has not called Locker.enter yet, so Close does not wait for Start.
+// release the lock in time. If l is nil, begins calls Start itself, on the caller's goroutine, where it delays this call
+// alone. The caller has not called Locker.enter yet, so Close does not wait for Start.
 func (c *callbacks) begins(ctx context.Context, clock Clock, op, name string, l *Lock) *opTrace {
 	trace := c.hooks.Trace
 	if trace == nil || c.queue.Full() {
@@ -424,8 +421,7 @@ func (c *callbacks) begins(ctx context.Context, clock Clock, op, name string, l 
 	return t
 }
 
-// renewing is the context for what the Locker does for a lock without a caller: that of its acquisition, without its
-// end.
+// renewing returns the context for what the Locker does for a lock by itself: that of its acquisition, without its end.
 func (t *opTrace) renewing() context.Context {
 	if t == nil {
 		return context.Background()
@@ -441,14 +437,14 @@ func (t *opTrace) traceID() string {
 	return t.id
 }
 
-// tries counts an attempt.
+// tries counts an attempt (Operation.Tries).
 func (t *opTrace) tries() {
 	if t != nil {
 		t.op.Tries++
 	}
 }
 
-// wait reports that the operation has to wait, and why; nil: other calls of this process come first.
+// wait reports that the operation waits. why is the error of its last attempt; nil: other calls of this process come first.
 func (t *opTrace) wait(why *QuorumError) {
 	if t == nil {
 		return
@@ -467,7 +463,7 @@ func (t *opTrace) wait(why *QuorumError) {
 	}
 }
 
-// ends reports the result of the operation: the lock, or nil and an error.
+// ends reports the result of the operation to Trace.End: the lock that it is for, or nil, and its error.
 func (t *opTrace) ends(l *Lock, err error) {
 	if t == nil {
 		return
@@ -482,7 +478,7 @@ func (t *opTrace) ends(l *Lock, err error) {
 	}
 }
 
-// at is the operation as it stands at the time now.
+// at returns the operation as it stands at the time now, for a callback.
 func (t *opTrace) at(now time.Time) redlocktrace.Operation {
 	op := t.op
 	op.At, op.Elapsed = now, elapsed(t.begun, now)

@@ -117,13 +117,13 @@ func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 	return Judge(name, nodes, view.Quorum), nil
 }
 
-// Watch returns an iterator over the states of a lock: the present one, and then each that differs from the one before
-// in its State, in who has the lock (Status.By.Since says since when), in who waits for it, or in which nodes have a vote.
-// The iterator ends with ctx.
+// Watch returns an iterator over the states of a lock: the present one, and then each that differs from the one before in
+// its State, in who has the lock (Status.By.Since says since when), in its waiters, or in the nodes with a vote. It ends
+// with ctx.
 //
 // Watch asks all nodes as Inspect does, once every so often, which is at least 10 ms; every 0 means a tenth of Options.TTL,
-// at least 100 ms and at most a second. What lasts for less than that may not be seen. If too few nodes answer, the State is StateUnknown. An
-// error ends the iterator: the name is bad, or the Locker was closed.
+// at least 100 ms and at most a second. What lasts for less than that may not be seen. If too few nodes answer, the State is
+// StateUnknown. An error ends the iterator: the name is bad, or the Locker was closed.
 //
 // With [Locker.Do] in a loop this is leader election: Do campaigns, its function resigns by returning, Watch observes.
 func (lk *Locker) Watch(ctx context.Context, name string, every time.Duration) iter.Seq2[*Status, error] {
@@ -256,7 +256,7 @@ func holding(nodes []NodeStatus) (all []Holder) {
 	return all
 }
 
-// until sets TTL: after it too few nodes have the holder's key for a quorum.
+// until sets s.TTL, after which too few nodes have the holder's key for a quorum. At least a quorum has it now.
 func (s *Status) until(quorum int) {
 	var ttls []time.Duration
 	for _, n := range s.Nodes {
@@ -268,8 +268,8 @@ func (s *Status) until(quorum int) {
 	s.TTL = ttls[len(ttls)-quorum]
 }
 
-// numbered sets Fence: the number that a quorum has stored, of the nodes that have the holder's token and a vote. The
-// largest number of all nodes may be no fence: a node that lost its data and got the lock again begins at its own time.
+// numbered sets s.Fence: the number that a quorum has stored, of the nodes that have the holder's token and a vote; if they
+// are too few, it stays 0. The largest may be no fence: a node that lost its data and got the lock again begins at its time.
 func (s *Status) numbered(quorum int) {
 	var numbers []int64
 	for _, n := range s.Nodes {
@@ -283,9 +283,9 @@ func (s *Status) numbered(quorum int) {
 	}
 }
 
-// survey asks the nodes about a name (askAbout), and returns their answers and the view of the set that it went by. If
-// the client learns meanwhile that the set was changed, it asks again, by the new view: a node may have had no vote
-// only because the client did not know the description that the node keeps.
+// survey asks the nodes about a name (as askAbout, with enough), and returns their answers and the view that it went by. If
+// the client learns meanwhile that the set was changed, it asks again, by the new view: a node may have had no vote only
+// because the client did not know the description that the node keeps. The error is ErrClosed.
 func (lk *Locker) survey(ctx context.Context, name string, enough int) (*set.View, []NodeStatus, error) {
 	if err := lk.enter(); err != nil {
 		return nil, nil, err
@@ -339,10 +339,10 @@ func (lk *Locker) askAbout(ctx context.Context, view *set.View, name string, eno
 
 // A census collects the nodes' answers to one askAbout.
 type census struct {
-	mu      sync.Mutex // protects what follows
-	left    int
-	wanted  int // how many more answers of nodes with a vote are enough
-	replied []bool
+	mu      sync.Mutex    // protects what follows
+	left    int           // nodes that have not answered
+	wanted  int           // how many more answers of nodes with a vote are enough
+	replied []bool        // by the node's place in the view
 	all     chan struct{} // closed when all have answered, or enough have
 	nodes   []NodeStatus
 }
@@ -355,6 +355,7 @@ type asked struct {
 
 func (a asked) Deliver(_ *lane.Lane, q *lane.Request) { a.take(a.at, q) }
 
+// take notes the answer of a node, by its place in the view.
 func (c *census) take(node int, q *lane.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -384,7 +385,7 @@ func (c *census) take(node int, q *lane.Request) {
 	}
 }
 
-// finish closes all, if it is not closed yet. The caller holds c.mu.
+// finish closes all, if it is not closed yet. Caller holds c.mu.
 func (c *census) finish() {
 	select {
 	case <-c.all:
@@ -405,7 +406,7 @@ const nobodys = "redlock:prepare"
 // the command redlock prepare waits for all nodes.
 //
 // When ctx ends first, the error is a [QuorumError], ErrNoQuorum and ctx's, and says why each node cannot vote. If the
-// Locker is closed first, it is ErrClosed.
+// Locker is closed first, it is ErrClosed. If this program's options are not those of the set, WaitReady fails at once.
 func (lk *Locker) WaitReady(ctx context.Context) error {
 	if err := lk.made(); err != nil {
 		return err

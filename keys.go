@@ -26,9 +26,8 @@ import (
 //	Acquire("a/b", Shared())       a intention shared, a/b shared
 //	Acquire("a", Slots(3))         a for a slot, and that slot exclusive: a:slot:2, say
 //
-// Two locks exclude each other if there is a key on which their modes conflict (wire.Conflict). So a lock on a folder
-// looks at one key to find whether anything below it is locked, and a lock in a folder leaves a mark on each folder
-// above it.
+// Two locks exclude each other if there is a key on which their modes conflict (wire.Conflict). So a lock on a folder looks
+// at one key to find whether anything below it is locked, and a lock in a folder leaves a mark on each folder above it.
 
 // An AcquireOption changes one acquisition.
 type AcquireOption interface{ apply(*acquisition) }
@@ -92,8 +91,7 @@ func MaxHold(d time.Duration) AcquireOption {
 //	err := locker.Do(ctx, "nightly", work, redlock.Wait(0), redlock.MinHold(5*time.Second))
 //
 // d is at most the set's MaxTTL ([Members]): 10 s, unless [Options].MaxTTL or TTL said otherwise when the set was new. If
-// the lock is lost, or its process dies before the release, MinHold does nothing; nor does it for a lock that was
-// detached.
+// the lock is lost, or its process dies before the release, MinHold does nothing; nor does it for a lock that was detached.
 func MinHold(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.minHold = &d })
 }
@@ -123,8 +121,7 @@ func RenewWhile(ctx context.Context) AcquireOption {
 // lock. It gets the same token and fence, and nothing is sent. The lock is released with the last of its handles.
 // Goroutines that share the context then do not exclude each other.
 //
-// Without Reentrant such a call fails at once, since it would wait for itself. Under any other context, Reentrant
-// changes nothing.
+// Without Reentrant such a call fails at once, since it would wait for itself. Under any other context it changes nothing.
 func Reentrant() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.reentrant = true })
 }
@@ -144,7 +141,7 @@ func Also(names ...string) AcquireOption {
 
 // Slots makes the lock a semaphore: up to n holders at a time, each with a slot of its own, which is as safe as a lock.
 // All callers should give the same n for a name; after a change to a smaller n, a holder of one of the slots beyond it
-// keeps the slot until it releases it. TryAcquire asks for another slot as long as the nodes say that one is free.
+// keeps it until the release. TryAcquire asks for another slot as long as the nodes say that one is free.
 func Slots(n int) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.slots = &n })
 }
@@ -186,10 +183,10 @@ func (o *settings) acquisition(name string, options []AcquireOption) (*acquisiti
 	return a, nil
 }
 
-// over reports whether a TTL is longer than the set allows, as far as that is known.
+// over reports whether ttl is longer than the set allows; false as long as that is not known.
 func (o *settings) over(ttl time.Duration) bool { return o.most > 0 && ttl > o.most }
 
-// longest is how long the keys of the lock may stay on a node that nobody speaks to any more.
+// longest is how long the keys of the lock may stay on a node that nobody speaks to any more: its TTL, or MinHold if longer.
 func (a *acquisition) longest() time.Duration {
 	if a.minHold == nil {
 		return a.ttl
@@ -197,7 +194,7 @@ func (a *acquisition) longest() time.Duration {
 	return max(a.ttl, *a.minHold)
 }
 
-// bounds returns an error if the lock's TTL is longer than the set allows, as far as that is known.
+// bounds returns an error if the lock's TTL or MinHold is longer than the set allows, as far as that is known.
 func (o *settings) bounds(a *acquisition) error {
 	d, what, less := a.longest(), "TTL", "less, since a lock that is held for longer is renewed (Do, AutoRenew)"
 	if d > a.ttl {
@@ -222,7 +219,7 @@ func (a *acquisition) apply(options []AcquireOption) error {
 	return nil
 }
 
-// folders yields the folders above a name, the outermost first.
+// folders yields the folders above a name, the outermost first: "a" and "a/b" for "a/b/c".
 func folders(separator, name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for at := 0; separator != ""; at += len(separator) {
@@ -237,8 +234,8 @@ func folders(separator, name string) iter.Seq[string] {
 	}
 }
 
-// planKeys returns the keys of a lock on some names, and a letter for the mode of each. A name has the given mode, and
-// the folders above it have the intention mode. A name below another one of the names needs no key.
+// planKeys returns the keys of a lock on some names, sorted, without Options.Prefix, and a letter for the mode of each:
+// names have the given mode, and the folders above them the intention mode. A name below another one needs no key.
 func planKeys(separator string, names []string, mode wire.Mode) (keys []string, held string) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	named := func(key string) bool {
@@ -306,7 +303,7 @@ func (o *settings) checkLength(name string) error {
 	return fmt.Errorf("the name %s is %d bytes long: the limit is %d", clipped(name), n, MaxName)
 }
 
-// checkName returns an error if no lock can have this name. What counts is the key: the prefix and the name.
+// checkName returns an error if no lock can have this name: it is empty, or its key (with the prefix) has another use.
 func (o *settings) checkName(name string) error {
 	key, before := o.Prefix+name, ""
 	if o.Prefix != "" {
@@ -329,8 +326,8 @@ func (o *settings) checkName(name string) error {
 	return nil
 }
 
-// plan makes the keys of an acquisition. It returns an error for options that exclude each other, and for too many
-// keys.
+// plan sets a's keys with their modes, and its local queue, from its names and options. It returns an error for options that
+// exclude each other, a bad name of Also, and too many keys.
 func (a *acquisition) plan(o *settings) error {
 	mode := wire.ModeX
 	switch {
@@ -387,7 +384,7 @@ func (a *acquisition) plan(o *settings) error {
 	return nil
 }
 
-// reads reports whether no key is held exclusively. Then the lock's fence is the largest earlier one.
+// reads reports whether the call asks for no key exclusively. Then the lock's fence is the largest earlier one.
 func (a *acquisition) reads() bool {
 	return strings.IndexByte(a.modes, byte(wire.ModeX)) < 0 && strings.IndexByte(a.modes, byte(wire.ModeSlot)) < 0
 }
@@ -402,7 +399,7 @@ func (a *acquisition) most() int64 {
 	return int64(*a.slots)
 }
 
-// freeSlot is the slot that most of the nodes which refused have named as free; 0: none. err is that of an attempt.
+// freeSlot returns the slot that most of the nodes which refused have named as free; 0: none. err is that of an attempt.
 func freeSlot(err error) int64 {
 	why := quorumError(err)
 	if why == nil {
@@ -412,8 +409,8 @@ func freeSlot(err error) int64 {
 	return r.FreeSlot()
 }
 
-// takeSlot makes a claim (the attempt, as nodes see it) ask for this slot of a number of them; 0: any. Then the token
-// decides, so clients that do not know which slots are free do not all begin with the same one.
+// takeSlot makes a claim (the attempt, as nodes see it) ask for this slot of so many (of). 0: the token decides which, so
+// clients that do not know which slots are free do not all begin with the same one.
 func takeSlot(c *lane.Claim, slot int64, of int) {
 	if slot == 0 {
 		hash := fnv.New32a()

@@ -54,35 +54,35 @@ type Lock struct {
 	shut     *shutOut         // records refusals for the call; nil: the call does not wait
 	hold     *Lock            // the lock that it has joined (Reentrant); nil: none
 	maxUntil time.Time        // MaxHold: it ends by then; zero: no such limit
-	place    uintptr          // where in the program it was acquired; 0: nobody wants to know (forgotten)
+	place    uintptr          // where in the program it was acquired; 0: no Warning is wanted (forgotten)
 	since    time.Time        // when it was acquired
 	trace    *opTrace         // of its acquisition; nil: not traced
 
-	mu         sync.Mutex    // protects what follows, except renewal; and claim.KeepPlace and RetryBy
-	until      time.Time     // the end of validity
-	minUntil   time.Time     // MinHold: a release keeps it until then; zero: the release deletes its keys
-	minHold    time.Duration // from when to minUntil
-	stays      bool          // it was released, and is kept until minUntil
-	used       time.Time     // when a context of it was last made; zero: never, or nobody wants to know (place)
-	endErr     error         // why it has ended; nil while it has not
-	done       chan struct{}
-	watchers   map[*watcher]struct{}
-	alarm      *time.Timer // at until, if there is a context or a renewal to end; nil: there is none yet
-	unbind     func() bool // stops waiting for the end of RenewWhile's context; nil: there is none
-	released   chan struct{}
-	releaseErr error // what Release returned; once released is closed
-	extendSem  chan struct{}
-	rounds     int32     // extensions begun
-	confirmed  int32     // the last of them that a quorum confirmed
-	records    []tokenAt // of the nodes of which something is known
-	joined     map[*Lock]struct{}
-	attached   bool // it came from another process: a node that lost it does not get it again
-	ownerDone  bool // its own handle was released, but not all that have joined
-	renewed    bool // this handle asked for renewal, and unkeep has not ended that
+	mu         sync.Mutex            // protects what follows, except renewal; and claim.KeepPlace and RetryBy
+	until      time.Time             // the end of validity
+	minUntil   time.Time             // MinHold: a release keeps it until then; zero: the release deletes its keys
+	minHold    time.Duration         // from when to minUntil
+	stays      bool                  // it was released, and is kept until minUntil
+	used       time.Time             // when a context of it was last made; zero: never, or place is 0
+	endErr     error                 // why it has ended; nil while it has not
+	done       chan struct{}         // closed when it ends, or this handle does; nil: nobody waits for that
+	watchers   map[*watcher]struct{} // one for each of its contexts
+	alarm      *time.Timer           // at until, if there is a context or a renewal to end; nil: there is none yet
+	unbind     func() bool           // stops waiting for the end of RenewWhile's context; nil: there is none
+	released   chan struct{}         // closed when Release is over; nil: it was not called
+	releaseErr error                 // what Release returned; once released is closed
+	extendSem  chan struct{}         // a semaphore: extensions of the lock take turns
+	rounds     int32                 // extensions begun
+	confirmed  int32                 // the last of them that a quorum confirmed
+	records    []tokenAt             // of the nodes of which something is known
+	joined     map[*Lock]struct{}    // the handles that have joined it (Reentrant)
+	attached   bool                  // it came from another process: a node that lost it does not get it again
+	ownerDone  bool                  // its own handle was released, but not all that have joined
+	renewed    bool                  // this handle asked for renewal, and unkeep has not ended that
 
 	trouble *renewalTrouble // the renewals that have failed since the last success; nil: none
 
-	renewal renew.Entry
+	renewal renew.Entry // protected by Scheduler.mu
 }
 
 // A tokenAt is what a lock knows of its token at a node; zero: nothing. It is kept by lane, the client's connection to
@@ -94,9 +94,10 @@ type tokenAt struct {
 	denied int32 // the last extension begun when the node said that it does not have the token
 }
 
-// record returns what is known of the token at a node, and adds an empty record if nothing is. That takes the place of
-// the record of a lane that has ended: no extension asks such a lane any more, and its yes to an earlier one does not
-// count late (confirmed). So there are no more records than lanes that live at the same time. The caller holds l.mu.
+// record returns the lock's record of its token at a node, to be changed; valid until the next call. If there is none, it
+// adds an empty one, in the place of the record of a lane that has ended, if any: no extension asks such a lane any more,
+// and its yes to an earlier one does not count late (confirmed). So there are no more records than lanes that live at the
+// same time. Caller holds l.mu.
 func (l *Lock) record(n *lane.Lane) *tokenAt {
 	gone := -1
 	for i := range l.records {
@@ -116,7 +117,7 @@ func (l *Lock) record(n *lane.Lane) *tokenAt {
 	return m
 }
 
-// recorded returns what is known of the token at a node, the zero tokenAt if nothing is. The caller holds l.mu.
+// recorded returns a copy of the lock's record of its token at a node; zero: there is none. Caller holds l.mu.
 func (l *Lock) recorded(n *lane.Lane) tokenAt {
 	for i := range l.records {
 		if l.records[i].lane == n {
@@ -141,7 +142,7 @@ type watcher struct{ cancel context.CancelCauseFunc }
 
 func (l *Lock) acquired() bool { return l != nil && l.locker != nil }
 
-// Name is what was locked, without Options.Prefix.
+// Name is what was locked, without Options.Prefix; "" for a Lock that was never acquired.
 func (l *Lock) Name() string {
 	if !l.acquired() {
 		return ""
@@ -149,7 +150,8 @@ func (l *Lock) Name() string {
 	return l.name
 }
 
-// Token is what the nodes keep while the lock is held: hard to guess, and different for each attempt to acquire a lock.
+// Token is what the nodes keep while the lock is held: hard to guess, and different for each attempt to acquire a lock. Keep
+// it secret: anybody who has it can release the lock. It is "" for a Lock that was never acquired.
 func (l *Lock) Token() string {
 	if !l.acquired() {
 		return ""
@@ -157,11 +159,11 @@ func (l *Lock) Token() string {
 	return l.claim.Token
 }
 
-// Fence is the lock's fencing token: a number that is larger than that of every earlier lock on this name, whatever
-// clocks, pauses and lost messages have done, and below 2^53. A resource that remembers the largest one it has seen,
-// and rejects a smaller one, is safe even from a holder that does not know yet that its lock has ended: package fence
-// has guards for SQL, Redis, HTTP and memory. It never changes. It is 0 for a Lock that was never acquired. A shared
-// lock has as a rule the fence of the exclusive lock before it, and those of slots have no order.
+// Fence is the lock's fencing token: a number that is larger than that of every earlier lock on this name, whatever clocks,
+// pauses and lost messages have done, and below 2^53. A resource that remembers the largest one it has seen, and rejects a
+// smaller one, is safe even from a holder that does not know yet that its lock has ended: package fence has guards for SQL,
+// Redis, HTTP and memory. The fence never changes. It is 0 for a Lock that was never acquired. A shared lock has as a rule
+// the fence of the exclusive lock before it, and those of slots have no order.
 func (l *Lock) Fence() int64 {
 	if !l.acquired() {
 		return 0
@@ -169,7 +171,7 @@ func (l *Lock) Fence() int64 {
 	return l.claim.Fence
 }
 
-// Since is when the lock was acquired, by Options.Clock.
+// Since is when the lock was acquired, by the Options.Clock of the process that acquired it; zero for a Lock that never was.
 func (l *Lock) Since() time.Time {
 	if !l.acquired() {
 		return time.Time{}
@@ -180,7 +182,8 @@ func (l *Lock) Since() time.Time {
 	return l.since
 }
 
-// Until is the end of validity: nobody else can have the lock before then. An extension moves it.
+// Until is the end of validity, by Options.Clock: nobody else can have the lock before then, unless it is released. A later
+// extension moves it. It is zero for a Lock that was never acquired.
 func (l *Lock) Until() time.Time {
 	if !l.acquired() {
 		return time.Time{}
@@ -195,10 +198,10 @@ func (l *Lock) Until() time.Time {
 
 func (l *Lock) left() time.Duration { return max(0, left(l.Until(), l.locker.now())) }
 
-// validUntil is the end of validity when a quorum has confirmed requests whose first byte left at sent: sent + TTL -
-// drift, or the end of MaxHold if that comes first. The two ends count from different readings of the clock. If the
-// wall clock was set between these, or the monotonic clock stood still, one end may be earlier by the one clock, and
-// the other end by the other clock. What counts is which end comes first by any clock from now on.
+// validUntil returns the end of validity when a quorum has confirmed requests whose first byte left at sent: sent + TTL -
+// drift, or the end of MaxHold if that comes first. The two ends count from different readings of the clock. If the wall
+// clock was set between these, or the monotonic clock stood still, one end may be earlier by the one clock, and the other
+// end by the other clock. What counts is which end comes first by any clock from now on.
 func (l *Lock) validUntil(sent time.Time) time.Time {
 	until := sent.Add(l.claim.TTL - l.locker.settings().drift(l.claim.TTL))
 	if l.maxUntil.IsZero() {
@@ -219,11 +222,10 @@ func (l *Lock) String() string {
 	return fmt.Sprintf("%q (fence %d, valid for %s)", l.name, l.claim.Fence, printable.Duration(l.left()))
 }
 
-// Format prints String, whatever the verb. Nothing that prints a Lock shows its token: anybody who has it could release
-// it.
+// Format prints String, whatever the verb. Nothing that prints a Lock shows its token: anybody who has it could release it.
 func (l *Lock) Format(f fmt.State, _ rune) { io.WriteString(f, l.String()) }
 
-// LogValue shows name, fence and remaining validity to a structured logger.
+// LogValue shows name, fence and remaining validity (left_ms) to a structured logger.
 func (l *Lock) LogValue() slog.Value {
 	if !l.acquired() {
 		return slog.StringValue(l.String())
@@ -235,12 +237,12 @@ func (l *Lock) LogValue() slog.Value {
 	)
 }
 
-// Context returns a context that is done when parent is, or when the lock ends. [context.Cause] then says why; a cause
-// that is ErrLost means that somebody else may have the lock from now on. A local timer ends the context, so it ends in
-// time whatever the network does.
+// Context returns a context that is done when parent is, when the lock ends, or when [Locker.Shutdown] is called.
+// [context.Cause] then says why; a cause that is ErrLost means that somebody else may have the lock from now on. A local
+// timer ends the context, so it ends in time whatever the network does. Calls under it may join the lock (Reentrant).
 //
-// The context takes some 700 bytes until parent is done or the lock ends. So where a lock is held for long, make one
-// context of it, or give each call a parent that ends with the call.
+// The context takes some 700 bytes until parent is done or the lock ends. So where a lock is held for long, make one context
+// of it, or give each call a parent that ends with the call.
 func (l *Lock) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	if !l.acquired() {
@@ -278,9 +280,8 @@ func (l *Lock) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// A lockContext ends with its lock. Err looks at the lock itself, so it is right also before the alarm has run, or
-// while the contexts are cancelled one after another. A process that was stopped or suspended learns of the end at its
-// first look.
+// A lockContext ends with its lock. Err looks at the lock itself, so it is right also before the alarm has run, or while the
+// contexts are cancelled one after another. A process that was stopped or suspended learns of the end at its first look.
 type lockContext struct {
 	context.Context
 	lock   *Lock
@@ -301,8 +302,9 @@ func (c *lockContext) Err() error {
 	return c.Context.Err()
 }
 
-// watch sets the timer that ends the lock with its validity, and makes Locker.Close end it, too. It reports false if
-// the Locker is closed already: the caller must then end the lock. The caller holds l.mu.
+// watch sets the timer that ends the lock with its validity, if there is none yet, and makes Locker.Close end it, too.
+// false: the Locker is closed already, and the caller must end the lock (errShut) after it has unlocked l.mu, which it
+// holds. l is no handle that has joined another lock.
 func (l *Lock) watch() bool {
 	if l.alarm == nil {
 		l.alarm = time.AfterFunc(left(l.until, l.locker.now()), l.ring)
@@ -310,8 +312,8 @@ func (l *Lock) watch() bool {
 	return l.locker.renewals.Add(&l.renewal)
 }
 
-// ring runs when the alarm is due. It ends the lock, or sets the alarm again if an extension has moved the end of
-// validity.
+// ring runs when the alarm (the timer of watch) is due. It ends the lock, unless an extension has moved its end: then it
+// sets the alarm again.
 func (l *Lock) ring() {
 	l.locker.parts.Host.Woke(sim.Alarm, l.claim.Token, 0)
 	l.mu.Lock()
@@ -324,7 +326,8 @@ func (l *Lock) ring() {
 	l.expire()
 }
 
-// expire ends a lock whose validity is over, and returns why it has ended.
+// expire ends a lock whose validity is over, with the lock that it has joined, if any. It returns why the lock has ended:
+// ErrLost, or the cause of an earlier end.
 func (l *Lock) expire() error {
 	if l.hold != nil {
 		l.hold.expire()
@@ -336,8 +339,8 @@ func (l *Lock) expire() error {
 	return l.fail(l.lost(errExpired))
 }
 
-// lost makes the error of a lock whose validity is over. kind is errExpired or errMaxHold. If renewals have failed, the
-// error is a QuorumError with what each node said to the last one.
+// lost makes the error, an ErrLost, of a lock whose validity is over; it does not end the lock. kind is errExpired or
+// errMaxHold. If renewals have failed, the error is a QuorumError with what each node said to the last one.
 func (l *Lock) lost(kind error) error {
 	now := l.locker.now()
 	l.mu.Lock()
@@ -362,7 +365,7 @@ func (l *Lock) lost(kind error) error {
 	return &e
 }
 
-// spent reports whether an extension would gain nothing, since MaxHold ends the lock before.
+// spent reports whether an extension would gain nothing, since the validity lasts to the end of MaxHold already.
 func (l *Lock) spent() bool {
 	now := l.locker.now()
 	return !l.maxUntil.IsZero() && left(l.maxUntil, now)-left(l.Until(), now) < sameInstant
@@ -371,8 +374,8 @@ func (l *Lock) spent() bool {
 // sameInstant is by how much two readings of one instant may differ: it takes two clocks, nanoseconds apart.
 const sameInstant = time.Millisecond
 
-// fail ends a lock that its holder has not released, calls Hooks.Lost, and sends a release to the nodes that may still
-// have the token. It returns cause, or, if the lock had ended before, the cause of that.
+// fail ends a lock that its holder has not released, calls Hooks.Lost, and sends a release to the nodes that may still have
+// the token. It returns cause; or, if the lock had ended before, only the cause of that. Caller holds no mutex.
 func (l *Lock) fail(cause error) error {
 	if first, ok := l.end(cause); !ok {
 		return first
@@ -382,7 +385,8 @@ func (l *Lock) fail(cause error) error {
 	return cause
 }
 
-// end ends the lock and cancels its contexts. first is the cause of the first end; ok: it is this one.
+// end ends the lock in this process, and cancels its contexts and those of the handles that have joined it; it sends
+// nothing. first is the cause of the first end; ok: it is this one, false: nothing has changed. Caller holds no mutex.
 func (l *Lock) end(cause error) (first error, ok bool) {
 	l.mu.Lock()
 	if l.endErr != nil {
@@ -416,10 +420,10 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 	return cause, true
 }
 
-// holds registers a lock that was acquired or attached, for Shutdown. It returns false if Shutdown or Close was called
-// meanwhile. Then it has released the lock, but for one that was attached, which other processes may hold. The caller is
-// in enter, so Close waits until the release is in the lanes.
-func (lk *Locker) holds(l *Lock) bool {
+// register enters a lock that was acquired or attached into lk.locks, for Shutdown. It returns false if Shutdown or Close
+// was called meanwhile. Then it has ended the lock, and released it unless it was attached, since other processes may hold
+// such a lock. The caller is in enter, so Close waits until the release is in the lanes.
+func (lk *Locker) register(l *Lock) bool {
 	lk.locks.add(l, lk.settings().TTL)
 	switch {
 	case !lk.isClosing(): // Shutdown finds the lock if it is called from now on
@@ -440,7 +444,7 @@ func (lk *Locker) watched(l *Lock) {
 	}
 }
 
-// dismiss ends the contexts of a lock, and of the handles that have joined it. The lock stays held. Shutdown calls it.
+// dismiss ends the contexts of a lock, and of handles that have joined it, with errStopping. The lock stays held.
 func (l *Lock) dismiss() {
 	l.mu.Lock()
 	watchers := l.watchers
@@ -455,9 +459,9 @@ func (l *Lock) dismiss() {
 	}
 }
 
-// A registry has the locks of a Locker that are held, for Shutdown. A lock whose holder has dropped it without a release
-// stays in it after its end until add cleans: when there are 64, or twice as many as after the last cleaning, or a TTL
-// after that.
+// A registry has the locks of a Locker that are held, for Shutdown. A lock that its holder has dropped without a release
+// stays in it after its end, until add removes all that have ended: when there are 64, or twice as many as after the last
+// time, or a TTL later.
 type registry struct {
 	mu      sync.Mutex // protects what follows; Lock.mu is taken under it
 	locks   map[*Lock]struct{}
@@ -465,6 +469,7 @@ type registry struct {
 	cleaned time.Time
 }
 
+// add adds a lock, and may first remove those that have ended (registry). ttl is Options.TTL.
 func (r *registry) add(l *Lock, ttl time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -488,7 +493,7 @@ func (r *registry) remove(l *Lock) {
 	delete(r.locks, l)
 }
 
-// all returns the locks that are valid, in the order in which they were acquired.
+// all returns the locks that are valid, in the order in which they were acquired, and forgets the others.
 func (r *registry) all() []*Lock {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -498,7 +503,7 @@ func (r *registry) all() []*Lock {
 	})
 }
 
-// ended returns a channel that is closed when the lock ends.
+// ended returns a channel that is closed when the lock ends, or this handle of it; at once if it has ended.
 func (l *Lock) ended() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -511,14 +516,14 @@ func (l *Lock) ended() <-chan struct{} {
 	return l.done
 }
 
-// why returns the cause for which the lock has ended; nil: it has not.
+// why returns the cause for which the lock, or this handle of it, has ended; nil: it has not.
 func (l *Lock) why() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.endErrLocked()
 }
 
-// endErrLocked is why for a caller that holds l.mu.
+// endErrLocked returns the cause for which the lock, or this handle of it, has ended; nil: it has not. Caller holds l.mu.
 func (l *Lock) endErrLocked() error {
 	if l.ownerDone {
 		return cmp.Or(l.endErr, errReleased)
@@ -526,8 +531,8 @@ func (l *Lock) endErrLocked() error {
 	return l.endErr
 }
 
-// over reports whether the lock has ended, and is not to stay on the nodes, for another process that attaches it or for its
-// MinHold.
+// over reports whether the lock has ended, and no node is to have it any more. That is false for a lock that was detached,
+// which another process attaches, and for one that stays on the nodes for its MinHold.
 func (l *Lock) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -542,15 +547,15 @@ func (l *Lock) releaseAsync() {
 	r.drop()
 }
 
-// Release gives the lock back. It returns when a quorum of the nodes that have a vote has confirmed that they do not
-// hold the lock for this holder any more, or all nodes have answered; at the latest after Options.NodeTimeout. Ending
-// ctx does not stop it. The other nodes get the release as soon as they can be reached, and the TTL is the backstop for
-// those that cannot.
+// Release gives the lock back. It returns when a quorum of the nodes that have a vote has confirmed that they do not hold
+// the lock for this holder any more, or all nodes have answered; at the latest after Options.NodeTimeout. ctx is for
+// Hooks.Trace, and its end does not stop Release. The other nodes get the release as soon as they can be reached, and the
+// TTL is the backstop for those that cannot.
 //
 // The error is nil; or ErrLost if the lock had ended before, or the answers show that a quorum of nodes had lost it; or
-// ErrNoQuorum if too few nodes confirmed in time. In each case the lock has ended and its contexts are done; a second
-// call changes nothing and returns the same. A lock that joined another one (it was acquired under its context) is
-// released with the last of them.
+// ErrNoQuorum if too few nodes confirmed in time; or ErrClosed after Close, when nothing is sent. In each case the lock has
+// ended and its contexts are done; a second call changes nothing and returns the same. Where calls have joined a lock
+// (Reentrant), it is released with the last of its handles, and Release of an earlier one returns nil at once.
 func (l *Lock) Release(ctx context.Context) error {
 	if !l.acquired() {
 		return errNoLock
@@ -573,7 +578,7 @@ func (l *Lock) Release(ctx context.Context) error {
 	return l.releaseErr
 }
 
-// releaseAll releases the handle that acquired the lock, and those that have joined it.
+// releaseAll releases all handles of the lock: those that have joined l, and l. Hooks.Unreleased gets the errors.
 func (l *Lock) releaseAll(ctx context.Context) {
 	l.mu.Lock()
 	joined := slices.Collect(maps.Keys(l.joined))
@@ -615,7 +620,7 @@ func (l *Lock) release(ctx context.Context) error {
 }
 
 // deleteKeys tells all nodes to delete the lock's keys, now or as soon as they can be reached, and returns when a quorum has
-// confirmed that, after a NodeTimeout at the latest. The error is ErrLost or ErrNoQuorum.
+// confirmed that, after a NodeTimeout at the latest. The error is a QuorumError: ErrLost or ErrNoQuorum. The lock has ended.
 func (l *Lock) deleteKeys(t *opTrace, now time.Time) error {
 	r := l.locker.newRound(wire.Release, l, nil)
 	defer r.drop()
@@ -628,9 +633,9 @@ func (l *Lock) deleteKeys(t *opTrace, now time.Time) error {
 	return r.explain(l.locker.now(), nil)
 }
 
-// mustStay returns what is left of MinHold; 0: nothing is, or the lock has none. Of the wall clock and the monotonic one, the
-// one by which more is left counts: a clock that was set forward must not make a second machine do the work. Caller holds
-// l.mu.
+// mustStay returns for how long the nodes keep a lock that is released at now: what is left of its MinHold; 0: nothing is,
+// or it has none. Of the wall clock and the monotonic one, the one by which more is left counts: a clock that was set
+// forward must not make a second machine do the work. Caller holds l.mu.
 func (l *Lock) mustStay(now time.Time) time.Duration {
 	if l.minUntil.IsZero() {
 		return 0
@@ -670,8 +675,8 @@ func (l *Lock) leave(t *opTrace, rest time.Duration) error {
 	}
 }
 
-// unkeep ends the renewal that this handle asked for. The first call counts. The lock is renewed on if another handle of
-// it asked for that, too.
+// unkeep ends the renewal that this handle asked for; a second call does nothing. The lock is renewed on if another handle
+// of it asked for that, too.
 func (l *Lock) unkeep() {
 	l.mu.Lock()
 	was := l.renewed
@@ -682,7 +687,8 @@ func (l *Lock) unkeep() {
 	}
 }
 
-// releaseJoined releases a handle that joined another lock (Reentrant), and that lock, too, if this is its last handle.
+// releaseJoined releases a handle that joined another lock (l.hold), and that lock, too, if this is its last handle. The
+// error is that of the release; or why this handle had ended before; else nil.
 func (l *Lock) releaseJoined(ctx context.Context) error {
 	first, ok := l.end(errReleased)
 	l.hold.mu.Lock()
@@ -699,7 +705,7 @@ func (l *Lock) releaseJoined(ctx context.Context) error {
 	return nil
 }
 
-// retireOwner ends the handle that acquired the lock, and reports true, if other handles have joined: the lock goes on.
+// retireOwner ends l, the handle that acquired the lock, and reports true, if other handles have joined: the lock goes on.
 // It reports false if there are none, or the lock has ended; then it changes nothing.
 func (l *Lock) retireOwner() bool {
 	l.mu.Lock()

@@ -61,8 +61,8 @@ type Change struct {
 // look at [Locker.Members], and decide anew.
 var ErrOvertaken = set.ErrOvertaken
 
-// next makes the set's next description: d (members, quorum, separator, MaxTTL) with this change. It returns an error
-// if the change cannot be made.
+// next makes the set's next description: d (members, quorum, separator, MaxTTL) with this change, or its first step,
+// proposed at now. It returns an error if the change cannot be made.
 func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, error) {
 	if unknown := d.Fields(); len(unknown) > 0 {
 		return nil, fmt.Errorf("redlock: the description of the set has fields that this version does not know (%s), and a change would lose them: use a later version", strings.Join(unknown, ", "))
@@ -132,8 +132,8 @@ func (lk *Locker) Change(ctx context.Context, c Change, progress func(what strin
 	return lk.change(ctx, c, false, progress)
 }
 
-// PlanChange is Change, but changes nothing and waits for nothing: it returns the members that there would be, or why
-// not, and tells progress what Change would wait for.
+// PlanChange is Change, but changes nothing and waits for nothing: it returns the members that there would be, or why not,
+// and tells progress what Change would wait for.
 func (lk *Locker) PlanChange(ctx context.Context, c Change, progress func(what string, most time.Duration)) (Members, error) {
 	return lk.change(ctx, c, true, progress)
 }
@@ -164,8 +164,8 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	}
 }
 
-// changeOnce makes one step of a change. half means that MaxTTL changes in two steps, and this was the first. With
-// plan, changeOnce changes nothing.
+// changeOnce makes one step of a change, and returns the members that there are then. half: it was the first of two steps
+// (MaxTTL), so call it again. With plan, it changes nothing. tell gets what it waits for.
 func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell set.Progress) (_ Members, half bool, _ error) {
 	for !lk.lanes.Agreed() {
 		if err := cmp.Or(lk.agree(ctx, lk.settings().NodeTimeout), ended(ctx)); err != nil {
@@ -210,7 +210,7 @@ func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell set
 	return lk.Members(), c.MaxTTL != nil && d.MaxTTL != c.MaxTTL.Milliseconds(), nil
 }
 
-// left says, for the error of a failed change, what state the set with this description is in.
+// left says, for the error of a failed change, in which state it has left the set; d is the description of before.
 func (c *Change) left(d *wire.Description) string {
 	if c.MaxTTL == nil || d.Other == 0 {
 		return "the set was not changed"
@@ -218,8 +218,8 @@ func (c *Change) left(d *wire.Description) string {
 	return fmt.Sprintf("the change of MaxTTL is half done (locks live for %v at most, and quarantines go by %v), and goes on when it is made again", wire.Milliseconds(d.MaxTTL), d.Longest())
 }
 
-// untilClosed returns a context that ends with ctx, and also when Close is called: a change may wait long, and Close
-// waits for all calls.
+// untilClosed returns a context that ends with ctx, and also when Shutdown or Close is called: a change may wait long, and
+// Close waits for all calls. The caller must call the CancelFunc.
 func (lk *Locker) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -232,8 +232,7 @@ func (lk *Locker) untilClosed(ctx context.Context) (context.Context, context.Can
 	return ctx, func() { cancel(nil) }
 }
 
-// pause waits for a NodeTimeout before changeOnce asks the nodes again: if they are known to be away, agree returns at
-// once.
+// pause waits for a NodeTimeout, unless the nodes agree by now: agree returns at once if so many are away that they cannot.
 func (lk *Locker) pause(ctx context.Context) {
 	if lk.lanes.Agreed() {
 		return
@@ -294,16 +293,16 @@ type tooFewError string
 func (e tooFewError) Error() string      { return string(e) }
 func (tooFewError) Is(target error) bool { return target == ErrNoQuorum }
 
-// agree waits until a quorum of the nodes keeps the description of the set (its members and settings), or limit is
-// over, or ctx ends. The error says why this program cannot use the set; nil: it can, as far as is known.
+// agree waits until a quorum of the nodes keeps the description of the set (its members and settings), or limit is over, or
+// ctx ends. The error says why this program cannot use the set; nil: it can, as far as is known.
 func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {
 	_, err := lk.agreeUnless(ctx, limit, func() bool { return false })
 	return err
 }
 
-// agreeUnless is agree, but also returns when so is true after the client has learned something of the set. isNew
-// reports whether the nodes kept no description before.
-func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, so func() bool) (isNew bool, _ error) {
+// agreeUnless is agree, but also returns when done is true after the client has learned something of the set. isNew reports
+// whether the nodes kept no description before, so that one was chosen now.
+func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, done func() bool) (isNew bool, _ error) {
 	if lk.lanes.Agreed() {
 		return false, nil
 	}
@@ -315,10 +314,10 @@ func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, so func(
 	for _, n := range lk.lanes.View().Lanes {
 		proposal.Members = append(proposal.Members, n.Name)
 	}
-	return lk.lanes.Agree(ctx, limit, proposal, so)
+	return lk.lanes.Agree(ctx, limit, proposal, done)
 }
 
-// ready is agree for a caller that has not called enter.
+// ready is agree, for a NodeTimeout, for a caller that has not called enter; so the error may also be ErrClosed.
 func (lk *Locker) ready(ctx context.Context) error {
 	if err := lk.enter(); err != nil {
 		return err

@@ -73,7 +73,7 @@ type origin struct {
 	options       *redis.Options
 }
 
-// at returns the origin of a node that became a member later: the same settings, with its address, the name.
+// at returns a copy of o for the node at the address name, which became a member later: with the same settings.
 func (o origin) at(name string) origin {
 	options := *o.options
 	options.Addr, options.Network = name, "tcp"
@@ -83,8 +83,8 @@ func (o origin) at(name string) origin {
 	return origin{network: options.Network, addr: name, options: &options}
 }
 
-// originOf makes an origin of a client's settings. If the client dials in go-redis's own way, the origin's dialer also
-// reaches other members: with TLS, the certificate of each must be for its own host, unless the settings demand a name
+// originOf makes an origin of a copy of a client's settings. If the client dials in go-redis's own way, the origin's dialer
+// also reaches other members: with TLS, the certificate of each must be for its own host, unless the settings demand a name
 // that is not this node's host.
 func originOf(given *redis.Options) origin {
 	o := *given
@@ -101,7 +101,7 @@ func originOf(given *redis.Options) origin {
 	return origin{network: o.Network, addr: o.Addr, options: &o}
 }
 
-// open checks the addresses of the nodes that the program was given, and starts a Locker over them.
+// open starts a Locker over the nodes that the program was given, or returns an error if two of them have the same address.
 func open(nodes []origin, opts *Options) (*Locker, error) {
 	names := make([]string, len(nodes))
 	if len(nodes) == 0 {
@@ -146,8 +146,8 @@ const failoverAddr = wire.AnyAddress
 // release of an acquire that nobody waits for comes right after it.
 func patience(nodeTimeout time.Duration) time.Duration { return max(4*nodeTimeout, time.Second) }
 
-// start runs a Locker over the nodes of these names. servers returns a function that opens the connection of one node.
-// identify asks the process at an address for its run_id; nil: the nodes cannot be asked.
+// start runs a Locker over the nodes of these names. servers is called once, with the settings, and returns a function that
+// makes the connection to node number i, by its name. identify asks what is at an address for its run_id; nil: none can say.
 func start(names []string, opts *Options, servers func(*settings) func(int, string, lane.Session) lane.Server, identify func(ctx context.Context, address string, patience time.Duration) (string, error)) (*Locker, error) {
 	n := len(names)
 	switch {
@@ -195,9 +195,9 @@ func start(names []string, opts *Options, servers func(*settings) func(int, stri
 	return lk, nil
 }
 
-// meet waits until the nodes have been asked what they are, and returns an error if the program cannot use them. names
-// are the nodes' names; tried gets the index of a node when it was first asked. Once a quorum has answered, the others
-// get a few times as long. A node that has not answered is checked when it does.
+// meet waits until the nodes have been asked what they are, and returns an error if the program cannot use them. names are
+// the nodes' names; tried gets the index of a node when it was first asked. Once a quorum has answered, the others get four
+// times as long. A node that has not answered is checked when it does.
 func (lk *Locker) meet(names []string, tried <-chan int) error {
 	o := lk.settings()
 	begin := time.Now()
@@ -252,8 +252,8 @@ func (lk *Locker) laneConfig() set.Config {
 	}
 }
 
-// accepts returns why this program cannot use a set with the description d; nil: it can, and takes from d what its
-// options leave open.
+// accepts returns why this program cannot use a set with the description d; nil: it can, and the settings in force are now
+// those of d where its options leave them open. Package set calls it under its mutex.
 func (lk *Locker) accepts(d *wire.Description) error {
 	o, err := lk.settings().with(d)
 	if err != nil {
@@ -265,8 +265,8 @@ func (lk *Locker) accepts(d *wire.Description) error {
 	return nil
 }
 
-// identify asks the process that answers at an address for its run_id, over a connection made for that. It stores
-// nothing there. "?" means that a server answers but refuses this program, so it is not one that lets it in.
+// identify asks the process that answers at an address for its run_id, over a connection made for that. It stores nothing
+// there. "?" means that a server answers but refuses this program, so it is not one that lets it in. An error: none answers.
 func (o origin) identify(ctx context.Context, address string, patience time.Duration) (string, error) {
 	at := o.at(address)
 	id := ""

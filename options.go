@@ -131,7 +131,7 @@ func (o Options) String() string {
 	return "redlock.Options{" + strings.Join(set, ", ") + "}"
 }
 
-// withDefaults checks the options as a set, for n nodes, and returns them with the defaults filled in.
+// withDefaults checks the options (o may be nil) as a set, for n nodes, and returns a copy with the defaults filled in.
 func (o *Options) withDefaults(n int) (*settings, error) {
 	opts := new(settings)
 	if o != nil {
@@ -183,7 +183,7 @@ func (o *Options) withDefaults(n int) (*settings, error) {
 	return opts, errors.Join(errs...)
 }
 
-// checkTTLs sets the defaults of TTL, MaxTTL and NodeTimeout, and refuses bad values of these and of Drift.
+// checkTTLs sets the defaults of TTL, MaxTTL and NodeTimeout, and calls refuse for each bad value of these and of Drift.
 func (opts *settings) checkTTLs(refuse func(format string, args ...any)) {
 	if opts.TTL == 0 {
 		opts.TTL = 10 * time.Second
@@ -218,7 +218,7 @@ func (opts *settings) checkTTLs(refuse func(format string, args ...any)) {
 	}
 }
 
-// checkQuarantine sets the defaults of Quarantine and MaxNodeSkew, and refuses bad values.
+// checkQuarantine sets the defaults of Quarantine and MaxNodeSkew, after checkTTLs, and calls refuse for each bad value.
 func (opts *settings) checkQuarantine(refuse func(format string, args ...any)) {
 	what, most := "MaxTTL", opts.wants.maxTTL
 	if most == 0 {
@@ -243,7 +243,7 @@ func (opts *settings) checkQuarantine(refuse func(format string, args ...any)) {
 	}
 }
 
-// with returns the settings with what the description d of the set says, or an error if the program cannot use the set.
+// with returns a copy of o with what the description d of the set says, or an error if the program cannot use the set.
 func (o *settings) with(d *wire.Description) (*settings, error) {
 	if err := o.rejects(d); err != nil {
 		return nil, err
@@ -276,8 +276,7 @@ func (o *settings) drift(ttl time.Duration) time.Duration {
 	return defaultDrift(ttl)
 }
 
-// lookEvery is how long a process that was suspended takes at most, once it runs again, to end the contexts of locks
-// that ended meanwhile.
+// lookEvery is how long a process takes at most, after it was suspended, to end the contexts of locks that ended meanwhile.
 func (o *settings) lookEvery() time.Duration {
 	return min(max(o.TTL/10, 50*time.Millisecond), 500*time.Millisecond)
 }

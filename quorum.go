@@ -53,11 +53,11 @@ func (b *ballot) verdict() verdict {
 	return pending
 }
 
-// least is how many yes are worth waiting for: with fewer, open votes can show nothing more.
+// least is how many yes are worth waiting for (blocking, or need): with fewer, open votes can show nothing more.
 func (b *ballot) least() int { return cmp.Or(b.blocking, b.need) }
 
-// answered is the verdict of a release, for which any answer will do: "not there" is as good as "deleted". Answers of
-// nodes without a vote do not end it early: they are no part of the quorum that the next acquire needs.
+// answered is the verdict of a release, in which each answer counts as a yes: "not there" is as good as "deleted". Answers
+// of nodes without a vote do not end it early: they are no part of the quorum that the next acquire needs.
 func (b *ballot) answered() verdict {
 	v := (&ballot{n: b.n, need: b.need, yes: b.yes + b.no, none: b.none}).verdict()
 	if v == won && b.yes+b.no-b.voteless < b.need && b.open() > 0 {
@@ -67,7 +67,7 @@ func (b *ballot) answered() verdict {
 }
 
 // unreachable reports whether so many nodes gave no usable answer that the others are no quorum: the difference between
-// "look at the nodes" and "come back later".
+// ErrNoQuorum, "look at the nodes", and ErrHeld, "come back later".
 func (b *ballot) unreachable() bool { return b.n-b.none < b.need }
 
 // refused reports whether so many nodes have answered no that the others are no quorum, even if all silent ones said

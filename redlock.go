@@ -94,16 +94,16 @@ import (
 // a connection for each node, another connection while calls wait, and one goroutine for renewals, however many locks
 // are held or waited for.
 type Locker struct {
-	inForce     atomic.Pointer[settings]
-	parts       *replace.Parts // what tests have replaced; in programs only the Host is set
+	inForce     atomic.Pointer[settings] // replaced when the description of the set is known, or changes
+	parts       *replace.Parts           // what tests have replaced; in programs only the Host is set
 	lanes       *set.Set
 	renewals    *renew.Scheduler
 	waiting     *waitlist.List
-	rounds      sync.Pool
-	closing     chan struct{}
+	rounds      sync.Pool     // of *round
+	closing     chan struct{} // closed by Shutdown and Close: calls for locks end
 	scriptUntil scriptUntil
 
-	locks  registry
+	locks  registry // those that are held
 	places sync.Map // the places of the program that a Warning has named (Lock.forgotten)
 
 	mu     sync.Mutex // protects closed, after which active gets no more calls, doing and done
@@ -132,20 +132,22 @@ func (lk *Locker) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "redlock.Locker(%d of %d nodes: %s; TTL %v)", view.Quorum, len(names), strings.Join(names, ", "), lk.settings().TTL)
 }
 
-// Shutdown ends the work under the Locker's locks, releases them, and closes the Locker. Call it when the program is told
-// to end: the next process gets the locks as soon as the work has ended, and not when their TTL is over. Shutdown
+// Shutdown ends the work under the Locker's locks, releases them, and closes the Locker. Call it when the program is told to
+// end: the next process gets the locks as soon as the work has ended, and not when their TTL is over. Shutdown
 //
-//   - makes all calls for a lock return ErrClosed, those that wait and later ones;
-//   - ends the contexts of all locks, with a cause that is ErrClosed and not ErrLost: the locks are still held, and
-//     renewed, until their work has ended;
+//   - makes all calls for a lock return ErrClosed, those that wait and later ones: a loop that calls Do must end then;
+//   - ends the contexts of all locks, with a cause that is ErrClosed and not ErrLost: the locks are still held, and renewed,
+//     until their work has ended;
 //   - waits until every call of [Locker.Do] has returned, which releases its lock, or until ctx ends;
-//   - releases the locks of [Locker.Acquire], TryAcquire and Attach that are still held: work under them must have
-//     ended by then;
+//   - releases the locks of [Locker.Acquire], TryAcquire and Attach that are still held: work under them must have ended by
+//     then;
 //   - calls Close.
 //
-// If ctx ends first, the error is ctx's, and says how many functions of Do still run. Then Shutdown releases nothing,
-// since the work goes on: no other client can have the locks until their TTL is over. A function of Do must not wait for
-// Shutdown, which waits for the function. The error is ErrClosed if the Locker was closed before.
+// If ctx ends first, the error is ctx's, and says how many functions of Do still run. Then Shutdown releases nothing, since
+// the work goes on: no other client can have the locks until their TTL is over. With a ctx that has already ended, such as
+// that of signal.NotifyContext, Shutdown does not wait for the work: give it a context of its own, with a timeout.
+//
+// A function of Do must not wait for Shutdown, which waits for the function. The error is ErrClosed after Close.
 func (lk *Locker) Shutdown(ctx context.Context) error {
 	if err := lk.made(); err != nil {
 		return err
@@ -179,7 +181,7 @@ func (lk *Locker) refuseLocks() {
 	}
 }
 
-// awaitDo waits until no call of Do runs. It returns an error if ctx ends first. refuseLocks was called, so no more begin.
+// awaitDo waits until no call of Do runs. If ctx ends first, the error is ctx's. refuseLocks was called, so no more begin.
 func (lk *Locker) awaitDo(ctx context.Context) error {
 	lk.mu.Lock()
 	if lk.doing > 0 && lk.done == nil {
@@ -202,7 +204,7 @@ func (lk *Locker) awaitDo(ctx context.Context) error {
 	return fmt.Errorf("redlock: shutdown: %w, and %s: no lock is released before its TTL is over", ended(ctx), counted(lk.doing, "function of Do still runs", "functions of Do still run"))
 }
 
-// doBegins counts a call of Do, until doEnds. It returns ErrClosed once Shutdown or Close was called.
+// doBegins counts a call of Do, until doEnds. An error, ErrClosed once Shutdown or Close was called, means: not counted.
 func (lk *Locker) doBegins() error {
 	if err := lk.made(); err != nil {
 		return err
@@ -298,7 +300,7 @@ type scriptUntil [512]atomic.Int64
 
 func (p *scriptUntil) of(key string) *atomic.Int64 { return &p[script.Hash(key)%uint32(len(p))] }
 
-// plainPause is for how long a key is acquired by the script alone.
+// plainPause is for how long a key is acquired by the script alone, after plain commands have failed or clients have met.
 func (lk *Locker) plainPause() time.Duration { return lk.settings().TTL / 10 }
 
 func (lk *Locker) mayPlain(key string, now time.Time) bool {
@@ -334,7 +336,8 @@ func countOpened(warn func(error)) {
 
 func countClosed() { openLockers.Add(-1) }
 
-// begins reports to the trace that an operation begins (callbacks.begins).
+// begins reports to the trace that operation op begins, and returns what follows it; nil: nothing. l is the lock that it is
+// for, if that is held already; nil: it is not, and Trace.Start runs on the caller's goroutine. Caller holds no mutex.
 func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
 	o := lk.settings()
 	return o.callbacks.begins(ctx, o.Clock, op, name, l)
@@ -351,7 +354,7 @@ func (lk *Locker) stops(ctx context.Context) error {
 	return nil
 }
 
-// sleepFor returns nil after d, or why the call must return if that comes first (stops). key is for a simulator.
+// sleepFor returns nil after d; ctx's error or ErrClosed, if ctx ends or the Locker closes before. key is for a simulator.
 func (lk *Locker) sleepFor(ctx context.Context, key string, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -28,25 +28,27 @@ type round struct {
 	lock   *Lock
 	trace  *opTrace // the operation of which it is a step; nil: not traced
 	op     wire.Op
-	number int32  // of the lock's extensions, from 1 on
-	caller string // names the waiting goroutine to a simulator (sim.Host)
-	sent   time.Time
+	number int32          // of the lock's extensions, from 1 on
+	caller string         // names the waiting goroutine to a simulator (sim.Host)
+	sent   time.Time      // from just before the first request left
 	view   *set.View      // the nodes that are asked, and how many must say yes
 	reqs   []lane.Request // in the order of the nodes in the view
 	done   chan struct{}  // gets one value when the ballot is decided, if then is nil
-	timer  *time.Timer
-	refs   atomic.Int32 // votes still to come, and one for the owner
+	timer  *time.Timer    // of wait; nil: it was not used yet
+	refs   atomic.Int32   // votes still to come, and one for the owner
 
 	mu      sync.Mutex // protects what follows, and the replies of the requests that replied has
 	ballot  ballot
 	verdict verdict
-	closed  bool   // the owner has stopped waiting: nothing is decided any more
-	all     bool   // of a release: it is not decided before all nodes have answered
-	tries   bool   // of a TryAcquire, which goes on if no client is seen to have a quorum (contend)
-	replied []bool // in the same order: the node has answered
-	then    func(*round)
+	closed  bool         // the owner has stopped waiting: nothing is decided any more
+	all     bool         // of a release: it is not decided before all nodes have answered
+	tries   bool         // of a TryAcquire, which goes on if no client is seen to have a quorum (contend)
+	replied []bool       // in the same order: the node has answered
+	then    func(*round) // called when the ballot is decided; nil: done gets a value
 }
 
+// newRound makes a round of this step of l, which start begins. When it is decided, it calls then; if that is nil, wait
+// returns. The caller calls drop when it needs the round no more.
 func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	view := lk.lanes.View()
 	r, _ := lk.rounds.Get().(*round)
@@ -63,10 +65,10 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	return r
 }
 
-// start sends all requests before it returns, so that nothing which the caller does next can overtake any of them. Once
-// a round is lost because too many nodes are known to be down, start asks no further node, unless a waiter wants its
-// place in their queues. A release goes to all nodes in any case: each may have the token. After deadline, answers are
-// of no use; zero: there is none.
+// start sends all requests before it returns, so that nothing which the caller does next can overtake any of them. Validity
+// counts from sent, a reading of the clock just before. After deadline, answers are of no use; zero: there is none. Once a
+// round is lost because too many nodes are known to be down, start asks no further node, unless a waiter wants its place in
+// their queues. A release goes to all nodes in any case: each may have the token.
 func (r *round) start(sent, deadline time.Time) {
 	r.sent = sent
 	native := r.native(sent)
@@ -85,8 +87,8 @@ func (r *round) start(sent, deadline time.Time) {
 	}
 }
 
-// native reports whether a server that can do without a script may do so. A lock for which other clients may wait is
-// released by the script, which calls the next of them.
+// native reports whether a server that has a command for the step may use that instead of the script (wire.NativeAnswer). A
+// lock for which other clients may wait is released by the script, which calls the next of them.
 func (r *round) native(now time.Time) bool {
 	l := r.lock
 	switch r.op {
@@ -104,7 +106,7 @@ func (r *round) decided() verdict {
 	return r.verdict
 }
 
-// voids reports whether a node has answered that the lock is held, or that its answer is no vote. The script gets
+// voids reports whether a node has answered plain commands with "held", or with what is no vote (wire.Void). The script gets
 // better answers from such nodes, and perhaps a vote.
 func (r *round) voids() bool {
 	r.mu.Lock()
@@ -117,8 +119,7 @@ func (r *round) voids() bool {
 	return false
 }
 
-// votesNow reports whether a node has a vote now that had none when it answered, since it did not keep the set's
-// description.
+// votesNow reports whether a node has a vote now that had none when it answered, as it did not keep the set's description.
 func (r *round) votesNow() bool {
 	var untold []vote.UntoldError
 	r.mu.Lock()
@@ -134,7 +135,7 @@ func (r *round) votesNow() bool {
 	return slices.ContainsFunc(untold, vote.UntoldError.Votes)
 }
 
-// released reports whether a quorum of nodes has answered a release, and a quorum may have had the token until then.
+// released reports whether the release r has succeeded: a quorum has answered, and a quorum may have had the token before.
 func (r *round) released() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,8 +143,8 @@ func (r *round) released() bool {
 	return b.yes+b.no >= b.need && !b.refused()
 }
 
-// Deliver takes the answer of one node, n, on the goroutine of its lane. In the round's view each lane has one place,
-// so a late answer counts for the node that was asked and for no other, also if the node is no member any more.
+// Deliver takes the answer of one node, n, on the goroutine of its lane, or on that of start if the lane knew it. In the
+// round's view each lane has one place, so a late answer counts for the node that was asked, member or not, and no other.
 func (r *round) Deliver(n *lane.Lane, q *lane.Request) {
 	v := r.lock.react(r, n, q)
 	r.mu.Lock()
@@ -184,8 +185,9 @@ func (r *round) Deliver(n *lane.Lane, q *lane.Request) {
 	r.drop()
 }
 
-// ahead reports whether a node's number was far ahead of the time, and other nodes have not answered yet. Their answers
-// show whether a majority is ahead, so that the next attempt goes along with it (concede). The caller holds r.mu.
+// ahead reports whether a grant to r is no vote since its fence is far ahead of the time (vote.PoisonError), and other nodes
+// have not answered yet. Their answers show whether a majority is ahead, so that the next attempt accepts that (concede).
+// Caller holds r.mu.
 func (r *round) ahead() bool {
 	if r.ballot.open() == 0 {
 		return false
@@ -201,33 +203,32 @@ func (r *round) ahead() bool {
 	return false
 }
 
-// unproven reports whether open votes may still show that another client has a quorum. Two refusals of four nodes end a
-// round, but show less than three: after two, a TryAcquire would go on. The caller holds r.mu.
+// unproven reports whether r, of a TryAcquire, was refused, and open votes may still show that another client has a quorum.
+// Two refusals of four nodes end a round, but show less than three: after two, a TryAcquire would go on. Caller holds r.mu.
 func (r *round) unproven() bool {
 	b := &r.ballot
 	return r.tries && b.no > 0 && b.no < b.need && b.no+b.open() >= b.need
 }
 
-// confirmLate is called with a yes that came after the owner of r had stopped waiting. If a quorum has said yes to r by
-// then, the lock is valid as if they all had said so in time: a network that is slow for a moment, now to one node and
-// now to another, takes no lock away.
+// confirmLate moves the end of validity if a quorum has said yes to the extension r by now, as if they all had said so in
+// time. It is called with each yes that comes after the owner of r has stopped waiting. So a network that is slow for a
+// moment, now to one node and now to another, takes no lock away.
 //
-// A yes is about when the node carried out the request, and not about when the client receives the answer. Let the
-// extension be sent at t. The node carried it out at some e >= t, had the token until e, and set its TTL: so from e on
-// it keeps the token, and all others out, until e + TTL >= t + TTL. Whether its answer takes longer than a NodeTimeout
-// changes nothing on the node. Validity counts from t, as always, and never from the answer, which comes after e.
+// A yes is about when the node carried out the request, and not about when the client receives the answer. Let the extension
+// be sent at t. The node carried it out at some e >= t, had the token until e, and set its TTL: so from e on it keeps the
+// token, and all others out, until e + TTL >= t + TTL. Whether its answer takes longer than a NodeTimeout changes nothing on
+// the node. Validity counts from t, as always, and never from the answer, which comes after e.
 //
 // Three things may have changed since:
 //
-//   - The lock has ended, or its validity is over. Its token was given back, or the holder has been told of the end, or
-//     is about to be. Nothing brings it back.
+//   - The lock has ended, or its validity is over. Its token was given back, or the holder has been told of the end, or is
+//     about to be. Nothing brings it back.
 //   - A later extension was confirmed. It reaches further than r, and r changes nothing.
-//   - A node that said yes to r has denied a later extension: it has forgotten the token, or another client has it
-//     there. Its yes is out of date then, and does not count (tokenAt.denied). A lane never has two extensions of one
-//     key under way, so a node's answers come in the order in which it gave them, and its no to the later extension is
-//     what is true now. A no that is still under way, or that no request has asked for yet, changes as little as one
-//     that comes after a quorum has answered in time: what keeps other clients out meanwhile is the quarantine of a
-//     node that has forgotten.
+//   - A node that said yes to r has denied a later extension: it has forgotten the token, or another client has it there.
+//     Its yes is out of date then, and does not count (tokenAt.denied). A lane never has two extensions of one key under
+//     way, so a node's answers come in the order in which it gave them, and its no to the later extension is what is true
+//     now. A no that is still under way, or that no request has asked for yet, changes as little as one that comes after a
+//     quorum has answered in time: what keeps other clients out meanwhile is the quarantine of a node that has forgotten.
 func (l *Lock) confirmLate(r *round) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,9 +241,9 @@ func (l *Lock) confirmLate(r *round) {
 	}
 }
 
-// confirmed reports whether a quorum of nodes has said yes to the extension r, in time or late. It does not count a
-// node that has denied a later extension; nor one whose lane has ended, since the record of such a denial may be gone.
-// The caller holds the lock's mutex.
+// confirmed reports whether a quorum of nodes has said yes to the extension r, in time or late. It does not count a node
+// that has denied a later extension; nor one whose lane has ended, since the record of such a denial may be gone. The caller
+// holds the lock's mutex.
 func (r *round) confirmed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -255,9 +256,9 @@ func (r *round) confirmed() bool {
 	return yes >= r.ballot.need
 }
 
-// wait returns when the round is decided, ctx has ended, or limit is over. A TryAcquire without a place in queues waits
-// for half of limit if the round is lost by then: a node that hangs must leave time for what follows from the other
-// answers.
+// wait returns when the round is decided, ctx has ended, or limit is over, and closes the round. A TryAcquire without a
+// place in queues waits only for half of limit if the round is lost by then: a node that hangs must leave time for what
+// follows from the other answers.
 func (r *round) wait(ctx context.Context, limit time.Duration) {
 	first := limit
 	early := r.tries && r.lock.waiter == nil
@@ -287,8 +288,8 @@ func (r *round) wait(ctx context.Context, limit time.Duration) {
 	r.close()
 }
 
-// lost reports whether r cannot be won any more, or another round may be won sooner: some answers to plain commands
-// were no votes (voids); or a node votes now that did not when it answered (votesNow).
+// lost reports whether r cannot be won any more, or another round may be won sooner: some answers to plain commands were no
+// votes (voids); or a node votes now that did not when it answered (votesNow).
 func (r *round) lost() bool {
 	r.locker.parts.Host.Woke(sim.Caller, r.caller, -1-int(r.op))
 	if r.lock.claim.Plain && r.voids() || r.votesNow() {
@@ -299,7 +300,7 @@ func (r *round) lost() bool {
 	return r.ballot.verdict() == lost
 }
 
-// close ends the round, decided or not: later votes decide nothing.
+// close ends the round, decided or not: votes that come later decide nothing.
 func (r *round) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -310,7 +311,7 @@ func (r *round) close() {
 	}
 }
 
-// drop gives up one of r.refs. The last one puts the round into the pool, to be used again.
+// drop gives up one of r.refs: the owner's, or that of a vote. The last one puts the round into the pool, to be used again.
 func (r *round) drop() {
 	if r.refs.Add(-1) == 0 {
 		r.lock, r.trace, r.then, r.view = nil, nil, nil, nil
@@ -321,7 +322,7 @@ func (r *round) drop() {
 	}
 }
 
-// tooLate makes the error of a round that was won when the lock's validity was over already.
+// tooLate makes the error, an ErrNoQuorum, of a round that was won when the lock's validity was over already, at now.
 func (r *round) tooLate(now time.Time) *QuorumError {
 	ttl := r.lock.claim.TTL
 	late := r.explain(now, fmt.Errorf("the votes took %v, and the lock lives for %v", elapsed(r.sent, now), ttl-r.locker.settings().drift(ttl)))
@@ -329,15 +330,16 @@ func (r *round) tooLate(now time.Time) *QuorumError {
 	return late
 }
 
-// poisoned makes the error of a round that was won with a number too far ahead of the nodes' clocks, by this duration.
+// poisoned makes the error, an ErrNoQuorum, of a round that was won with a fence ahead of the nodes' clocks by too much.
 func (r *round) poisoned(now time.Time, ahead time.Duration) *QuorumError {
 	e := r.explain(now, vote.PoisonError(ahead))
 	e.Kind = ErrNoQuorum
 	return e
 }
 
-// explain makes the error of a closed round that was not won, or came to nothing for another reason, the cause. A node
-// that has not answered counts as OutcomeTimeout, unless the round was decided without it.
+// explain makes the error of a closed round that was not won, or was won in vain. cause is why the caller stopped waiting,
+// or why it was in vain; nil: there are only the votes. A node that has not answered by now counts as OutcomeTimeout, unless
+// the round was decided without it.
 func (r *round) explain(now time.Time, cause error) *QuorumError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -373,8 +375,8 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	return e
 }
 
-// react does what a node's answer asks for, whatever the result of the round, and returns what the answer means for the
-// round.
+// react does what a node's answer asks for, whatever the result of the round: refill a node, give back a late grant, tell
+// the waiter. It returns what the answer, q.Reply, means for the round; a yes that does not count becomes wire.Refilled.
 func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) say {
 	a := &q.Reply
 	if r.op == wire.Acquire && l.shut != nil {
@@ -405,7 +407,7 @@ func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) say {
 	return v
 }
 
-// classify says what a node's answer to a step means for a round.
+// classify returns the vote (yes, no or none) that the status of a node's answer to a step stands for.
 func classify(op wire.Op, s wire.Status) say {
 	switch s {
 	case wire.Granted:
@@ -444,17 +446,18 @@ func (l *Lock) counts(n *lane.Lane, by *wire.Description) bool {
 	return l.counted(n, last)
 }
 
-// counted is counts for a caller that holds l.mu. last is the latest extension that has ruled out a rival. A node
-// counts if it was never refilled, or was known to be refilled when that extension began.
+// counted reports whether a yes of the node n to an extension is a vote (counts has the reasons): n has never lost the
+// token, or was known to have it again when extension number last began, the latest that has ruled out a rival. Caller holds
+// l.mu.
 func (l *Lock) counted(n *lane.Lane, last int32) bool {
 	filled := l.recorded(n).filled
 	return filled == 0 || filled < last
 }
 
-// refill gives the lock's token to a node that has lost it, or never had it. The more nodes have it, the more of them
-// may fail; but see counts. The record says filling before the node is asked, so that the node does not count if its
-// reply gets lost. Under l.mu no release comes between the look at endErr and the request: a later one follows it in
-// the lane.
+// refill gives the lock's token to a node that has lost it, or never had it, and does not wait for that. The more nodes have
+// it, the more of them may fail; but see counts. The record says filling before the node is asked, so that the node does not
+// count if its reply gets lost. Under l.mu no release comes between the look at endErr and the request: a later one follows
+// it in the lane.
 func (l *Lock) refill(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -481,14 +484,14 @@ func (f refilling) Deliver(n *lane.Lane, q *lane.Request) {
 // an attached lock it stays.
 const filling = math.MaxInt32
 
-// landed records that the token is at a node again, after a refill. The node counts after an extension that begins
-// later was confirmed by enough others.
+// landed records that the token is at a node again, after a refill. The node counts after an extension that begins later was
+// confirmed by enough others.
 //
-// The time of the refill's request would not do, since the token may arrive a NodeTimeout later. Three nodes, of which
-// node 0 has lost the token. It is asked to take it again, and the next extension is confirmed by 1 and 2. A rival is
-// granted node 0, where the token has not arrived, and its request to node 1 is slow. Node 0 loses its data and so the
-// rival's token, the holder's token arrives, and the next extension is confirmed by 0 and 2. Node 1, which was not
-// reached, drops the token at its TTL, and the rival is granted it: there are two holders.
+// The time of the refill's request would not do, since the token may arrive a NodeTimeout later. Three nodes, of which node
+// 0 has lost the token. It is asked to take it again, and the next extension is confirmed by 1 and 2. A rival is granted
+// node 0, where the token has not arrived, and its request to node 1 is slow. Node 0 loses its data and so the rival's
+// token, the holder's token arrives, and the next extension is confirmed by 0 and 2. Node 1, which was not reached, drops
+// the token at its TTL, and the rival is granted it: there are two holders.
 func (l *Lock) landed(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -497,22 +500,22 @@ func (l *Lock) landed(n *lane.Lane) {
 	}
 }
 
-// releaseLateGrant releases the lock at a node that has granted it, if the lock has ended already: the release that
-// ended it may have left out the node, to which no request had been sent. It leaves a detached lock alone.
+// releaseLateGrant releases the lock at a node that has granted it, if the lock has ended already, and does not wait for
+// that: the release that ended it may have left out the node, to which no request had gone. A detached lock stays.
 func (l *Lock) releaseLateGrant(n *lane.Lane) {
 	if l.over() {
 		l.giveBack(n, l.locker.now())
 	}
 }
 
-// dropLate gives back a key that a node set after the request's deadline, or may have (wire.ErrLateKey). Other nodes
-// may have granted the lock, and it may be extended. An extension that is under way to the node, ahead of the release,
-// still finds the key. If that counted, the key would be gone afterwards, and another client could have the lock with
-// this node. So the node does not count in extensions that have begun before, like a node that is refilled. A later one
-// is not sent as long as the node owes the release (Lane.admit).
+// dropLate gives back a key that a node set after the deadline of an acquire by plain commands, or may have
+// (wire.ErrLateKey). Other nodes may have granted the lock, and it may be extended. An extension that is under way to the
+// node, ahead of the release, still finds the key. If that counted, the key would be gone afterwards, and another client
+// could have the lock with this node. So the node does not count in extensions that have begun before, like a node that is
+// refilled. A later one is not sent as long as the node owes the release (Lane.admit).
 //
-// A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, the handle lists the
-// node, which has no vote there. (late.pml in docs/model has these rules.)
+// A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, the handle lists the node,
+// which has no vote there. (late.pml in docs/model has these rules.)
 func (l *Lock) dropLate(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -527,8 +530,8 @@ func (l *Lock) giveBack(n *lane.Lane, now time.Time) {
 	n.Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, now)
 }
 
-// answer reports to the trace what a node said in a round. The node's lane calls it, perhaps after the operation's end,
-// and at the same time as other lanes. late: the round was over.
+// answer reports to Trace.Node what a node said in a round. The node's lane calls it, perhaps after the operation's end, and
+// at the same time as other lanes. late: the round was over. t may be nil, and a is not kept.
 func (t *opTrace) answer(r *round, n *lane.Lane, a *wire.Reply, late bool) {
 	if t == nil || t.trace.Node == nil {
 		return

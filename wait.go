@@ -14,8 +14,8 @@ func (a *acquisition) want() *waitlist.Want {
 	return &waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began}
 }
 
-// unspoken makes the error of a call that ended with cause while it waited behind another call of its Locker. It has
-// that one's answers.
+// unspoken makes the error of a call that ended with cause while it waited behind another call of its Locker, w being its
+// waiter: with the nodes' last answers to that other call, if any.
 func (c *call) unspoken(w *waitlist.Waiter, cause error) *QuorumError {
 	view := c.lk.lanes.View()
 	e := QuorumError{Op: wire.Acquire.String(), N: len(view.Lanes), Need: view.Quorum, Kind: ErrHeld}
@@ -28,7 +28,8 @@ func (c *call) unspoken(w *waitlist.Waiter, cause error) *QuorumError {
 	return &e
 }
 
-// contested reports whether an attempt failed with err, and no client was seen to have a quorum of nodes.
+// contested reports whether an attempt failed with err since nodes refused it, but none of the other clients was seen to
+// have a quorum of nodes: the votes may be split.
 func contested(err error) bool {
 	why := quorumError(err)
 	if why == nil {
@@ -65,8 +66,10 @@ func contested(err error) bool {
 // attempts began before this call did, the call asks once more without a place, and gives up if the tokens are still
 // there. They may be those of first attempts, of clients that are further away: then these clients settle it. Of all
 // that try, the one that began first by its own clock never gives up for this reason. And nobody has given up for a
-// client that is in no queue, and was not seen with a quorum. seen says that this client may have been seen with a
-// quorum before. err is the error of the attempt before.
+// client that is in no queue, and was not seen with a quorum.
+//
+// err is the error of the attempt before, and seen says that others may have seen this client with a quorum in one. The
+// result is the lock, or the error of the last attempt that was not cut short.
 func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	last := quorumError(err)
 	before := last.refusal()
@@ -128,7 +131,8 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	}
 }
 
-// entered makes the waiter of a contender. Its places in the queues end after a NodeTimeout.
+// entered makes the waiter by which a contender, a TryAcquire that settles a split vote, enters the nodes' queues. Its
+// places there end after a NodeTimeout. The caller calls Leave at the end.
 func (c *call) entered(as *wire.Contender) *waitlist.Waiter {
 	return c.lk.waiting.Enter(&waitlist.Want{
 		Queue: "\x00" + as.Waiter(), Key: c.key, Keys: c.keys, Modes: c.modes, TTL: c.ttl, Slots: c.most(),
@@ -136,8 +140,9 @@ func (c *call) entered(as *wire.Contender) *waitlist.Waiter {
 	})
 }
 
-// seenWithQuorum reports whether other clients may have seen this one with a quorum of nodes in an attempt that failed
-// with err: a quorum may have had its token, but its fence could not be stored, or plain commands gave no votes.
+// seenWithQuorum reports whether, in an attempt that failed with err, other clients may have seen this client's token at a
+// quorum of nodes: its fence could not be stored there, or the nodes had set the key by plain commands, but their answers
+// were no votes.
 func seenWithQuorum(err error) bool {
 	why := quorumError(err)
 	switch {
