@@ -27,8 +27,8 @@ import (
 // If another client has the lock, TryAcquire returns at once. If so many of the holder's nodes are down that the holder may
 // be a client whose attempt is still under way, TryAcquire returns soon after the middle of that time. If several clients
 // ask in the same instant, as cron jobs do, each may get some of the nodes, and none a quorum. The clients then settle it by
-// the order in which they came, and one of them gets the lock. As a rule that takes up to seven round trips: use a longer
-// NodeTimeout where a round trip takes more than a seventh of it.
+// the order in which they came, and one of them gets the lock. As a rule that takes up to nine round trips: use a longer
+// NodeTimeout where a round trip takes more than a ninth of it.
 //
 // The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and also ctx's error if ctx has ended (as a rule
 // that alone, if it had ended before). A failed call leaves nothing behind: a node that is away drops the token at its TTL.

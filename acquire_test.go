@@ -209,7 +209,7 @@ func manyTry(t *testing.T, nodes, down, foreign int, delay time.Duration) {
 		}
 		return delay
 	}
-	timeout := max(500*time.Millisecond, 7*2*(delay+jitter)) // with five or six round trips, nobody has the lock in one round of a hundred
+	timeout := max(500*time.Millisecond, 9*2*(delay+jitter)) // with six round trips nobody has the lock in one round of a hundred, with seven in one of a thousand
 	var lks []*Locker
 	for c := range clients {
 		lks = append(lks, ms.over(t, &Options{NodeTimeout: timeout}, func(conn *modelConn) { conn.host.Far(conn.model.Name, away(c, conn.model)) }))
