@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/testbed/reading"
 )
 
@@ -155,6 +156,66 @@ func TestSuspendedHostDoesNotRelyOnItsLock(t *testing.T) {
 			t.Errorf("the hook was told of %d locks", n)
 		}
 	})
+}
+
+// TestEachVerbNoticesASuspension: a host is suspended for longer than a lock lives, while the lock is held or is being
+// acquired. No verb relies on the lock, and it is not renewed.
+func TestEachVerbNoticesASuspension(t *testing.T) {
+	for verb, call := range map[string]func(context.Context, *Lock) error{
+		"Extend":  func(ctx context.Context, l *Lock) error { return l.Extend(ctx) },
+		"Release": func(ctx context.Context, l *Lock) error { return l.Release(ctx) },
+		"Detach":  func(_ context.Context, l *Lock) error { _, err := l.Detach(); return err },
+	} {
+		t.Run(verb, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, clock *sleeper) {
+				l := acquired(t, newModels(3).locker(t, &Options{Clock: clock}), "a")
+				clock.sleep(time.Hour)
+				if err := call(t.Context(), l); !errors.Is(err, ErrLost) {
+					t.Errorf("got %v, want ErrLost", err)
+				}
+			})
+		})
+	}
+	t.Run("a renewal", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, clock *sleeper) {
+			ms := newModels(3)
+			acquired(t, ms.locker(t, &Options{Clock: clock}), "a", AutoRenew())
+			clock.sleep(time.Hour)
+			pass(15 * time.Second)
+			ms.empty(t)
+		})
+	})
+	t.Run("TryAcquire", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, clock *sleeper) {
+			ms := newModels(3)
+			ms[2].slow(time.Millisecond)
+			lk := ms.locker(t, &Options{Clock: clock, Quorum: 3})
+			ms[2].spy = func(*arena.Call) { clock.sleep(time.Hour) }
+			if l, err := lk.TryAcquire(t.Context(), "a"); err == nil {
+				t.Errorf("it has a lock until %v", l.Until())
+			}
+		})
+	})
+}
+
+// TestEndIsToldSoonAfterASuspension: code that waits for Done is told at most a tenth of the TTL after the host has resumed,
+// and at most half a second.
+func TestEndIsToldSoonAfterASuspension(t *testing.T) {
+	for ttl, most := range map[time.Duration]time.Duration{
+		time.Minute: 500 * time.Millisecond, 10 * time.Second: 500 * time.Millisecond, 2 * time.Second: 200 * time.Millisecond,
+	} {
+		inBubble(t, func(t *testing.T, clock *sleeper) {
+			ctx := acquired(t, newModels(3).locker(t, &Options{Clock: clock, TTL: ttl}), "a").Context(t.Context())
+			pass(ttl / 7)
+			clock.sleep(time.Hour)
+			pass(most)
+			select {
+			case <-ctx.Done():
+			default:
+				t.Errorf("TTL %v: not told %v after the host has resumed", ttl, most)
+			}
+		})
+	}
 }
 
 // TestSchedulerLooksWhileThereIsALock: when the last watched lock has ended, the scheduler stops looking; it

@@ -635,6 +635,13 @@ func TestNewRefusesClientsOfSeveralServers(t *testing.T) {
 		}
 		return err
 	}
+	connect := func(urls ...string) error {
+		lk, err := Connect(urls, nil)
+		if err == nil {
+			lk.Close()
+		}
+		return err
+	}
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -646,6 +653,8 @@ func TestNewRefusesClientsOfSeveralServers(t *testing.T) {
 		{"typed nil", open((*redis.Client)(nil)), "node 0: the *redis.Client is nil"},
 		{"none", open(), "no nodes"},
 		{"the same address twice", open(one, one), "nodes 0 and 1 are both 127.0.0.1:1"},
+		{"no addresses", connect(), "no nodes"},
+		{"the same URL twice", connect("redis://127.0.0.1:1", "redis://user@127.0.0.1:1"), "nodes 0 and 1 are both 127.0.0.1:1"},
 	} {
 		if !strings.Contains(message(tt.err), tt.want) {
 			t.Errorf("%s: got %v, want %q", tt.name, tt.err, tt.want)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	arena "github.com/quorumlock/redlock/internal/testbed/model"
@@ -70,7 +71,10 @@ func TestAcquireIsBoundedByCtxOnly(t *testing.T) {
 				if took := time.Since(begin); took != tt.until {
 					t.Errorf("returned after %v, want %v", took, tt.until)
 				}
-				wantQuorumError(t, err, tt.want)
+				q := wantQuorumError(t, err, tt.want)
+				if tt.want == ErrNoQuorum && (len(q.Nodes()) != 3 || q.Nodes()[2].Node != "node2") {
+					t.Errorf("%v does not name the three nodes", err)
+				}
 				if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errBusy) {
 					t.Errorf("%v hides the context's error or its cause", err)
 				}
@@ -549,6 +553,33 @@ func TestDeadWaiterHoldsUpOthersForItsLease(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWaiterWithoutAQuorumGivesUpItsPlaces: a waiter that is cut off from a quorum keeps no place at the nodes that it
+// reaches: other clients need them for their quorum.
+func TestWaiterWithoutAQuorumGivesUpItsPlaces(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		ms[4].kill()
+		l := acquired(t, ms.locker(t, nil), "a", AutoRenew())
+		var process *arena.Host
+		cut := ms.over(t, nil, func(c *modelConn) { process = c.host })
+		for _, m := range ms[2:4] {
+			process.Far(m.Name, time.Hour)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go cut.Acquire(ctx, "a")
+		pass(5 * time.Second)
+		if did := ms[0].seen; !slices.Contains(did[2:], "acquire a") {
+			t.Fatalf("the waiter has not asked: %q", did)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		ms.empty(t)
+	})
 }
 
 // TestSubscriptionsEnd: subscriptions exist while there is a waiter, and not for long after.

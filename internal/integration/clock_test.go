@@ -254,3 +254,35 @@ func TestMaxNodeSkew(t *testing.T) {
 		})
 	}
 }
+
+// TestFastClock: a node whose clock is 1 % fast keeps a lock for as long as it is valid, and its votes. One that is 3 % fast
+// counts as one that is set again and again: it has no vote.
+func TestFastClock(t *testing.T) {
+	for _, tt := range []struct {
+		rate  float64
+		votes bool
+	}{{0.01, true}, {0.03, false}} {
+		t.Run(fmt.Sprint(tt.rate), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFleet(t, 3)
+				var heard told
+				lk := f.client(heard.hearing(&redlock.Options{}), 0)
+				f.locks(lk, true)
+				f.nodes[0].Rate(tt.rate)
+				for n := range 3 {
+					l := atRest(t, lk, fmt.Sprint(n))
+					pass(time.Until(l.Until()))
+					if kept := f.Tokens(f.nodes[0]) == 1; kept != tt.votes {
+						t.Errorf("the node has the lock until the end of its validity: %v", kept)
+					}
+					pass(10 * time.Millisecond)
+				}
+				if steps := heard.steppedNodes(); (steps == 0) != tt.votes {
+					t.Errorf("%d nodes were found to have been set", steps)
+				}
+				f.nodes[1].Kill()
+				f.locks(lk, tt.votes)
+			})
+		})
+	}
+}

@@ -192,6 +192,32 @@ func TestOneBound(t *testing.T) {
 	}
 }
 
+// TestOwnMaxTTLIsForOwnQuarantinesAlone: a program with a longer MaxTTL than the set's waits for longer itself when nodes
+// have forgotten. The set's MaxTTL, and how long other programs wait, stay as they are.
+func TestOwnMaxTTLIsForOwnQuarantinesAlone(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		other := f.locker(redlock.Options{}, f.nodes...)
+		f.locks(other, true)
+		own := f.locker(redlock.Options{MaxTTL: 30 * time.Second}, f.nodes...)
+		f.locks(own, true)
+		for _, n := range f.nodes[:2] {
+			n.Flush()
+		}
+		f.locks(own, false)
+		f.locks(other, false)
+		pass(12 * time.Second)
+		f.locks(own, false)
+		f.locks(other, true)
+		pass(17 * time.Second)
+		f.locks(own, false)
+		pass(3 * time.Second)
+		f.locks(own, true)
+		if d := f.Agrees(f.nodes...); d.MaxTTL != 10_000 {
+			t.Errorf("the set allows locks of %d ms", d.MaxTTL)
+		}
+	})
+}
+
 // TestForgottenLongAgo: a node lost its data five seconds ago, and another client has found that out. It votes when its
 // quarantine is over, also if others hang by then, and have not been heard of since.
 func TestForgottenLongAgo(t *testing.T) {

@@ -108,6 +108,28 @@ func TestMarkers(t *testing.T) {
 	})
 }
 
+// TestKnownForAQuarantine: a client that has known a node for a whole quarantine needs no clock but its own monotonic one: by
+// the node's clock, and by the client's wall clock, the marker is still new then.
+func TestKnownForAQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := testConfig()
+		m := testNode(&cfg)
+		later := time.Now().Add(time.Hour)
+		mark := wire.Mark{Value: wire.Marker{RunID: "run", Born: later.UnixMilli(), Writer: later.UnixMilli()}.String(), Before: "x", Now: time.Now().UnixMicro()}
+		joined(m, mark, time.Now())
+		for _, passed := range []time.Duration{0, cfg.Quarantine - time.Millisecond, time.Millisecond} {
+			time.Sleep(passed)
+			joined(m, mark, time.Now())
+			m.mu.Lock()
+			rest := m.rest(m.Now())
+			m.mu.Unlock()
+			if voting := passed == time.Millisecond; (rest == 0) != voting {
+				t.Errorf("it votes in %v", rest)
+			}
+		}
+	})
+}
+
 func testConfig() Config {
 	drift := func(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 	return Config{
