@@ -576,6 +576,14 @@ func TestUnfitNodeThatComesLaterHasNoVote(t *testing.T) {
 		if _, err := lk.TryAcquire(t.Context(), "a"); err != nil {
 			t.Errorf("all are well again: %v", err)
 		}
+		nodes.SetInfo(0, "maxmemory", "1000000")
+		nodes.SetInfo(0, "maxmemory_policy", "allkeys-lru")
+		nodes.Restart(0, true)
+		_, _ = lk.TryAcquire(t.Context(), "b") // and finds the connection broken
+		pass(2 * time.Second)
+		if status, err := lk.Inspect(t.Context(), "a"); err != nil || status.Nodes[0].Err == nil || status.Nodes[0].Err.Outcome != OutcomeIneligible {
+			t.Errorf("a node that evicts keys by now may vote: %v, %+v", err, status)
+		}
 	})
 }
 

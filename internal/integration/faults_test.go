@@ -143,6 +143,7 @@ func TestForeignKey(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			on(t, servers[:3], tt.command...)
+			value := ask(t, servers[0], "DUMP", "a")
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			_, err := lk.Acquire(ctx, "a")
@@ -152,6 +153,11 @@ func TestForeignKey(t *testing.T) {
 			wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.OutcomeNotALock, addrs(servers[:3])...)
 			if !strings.Contains(fmt.Sprint(err), tt.says) {
 				t.Errorf("%v does not say %s", err, tt.says)
+			}
+			for _, s := range servers[:3] {
+				if now := ask(t, s, "DUMP", "a"); now != value || ask(t, s, "PTTL", "a") != int64(-1) {
+					t.Errorf("%s has changed it: %q, %q before", s.Addr, now, value)
+				}
 			}
 			nothingLeft(t, servers[3:])
 			on(t, servers[:3], "DEL", "a")
