@@ -305,7 +305,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/queue.go", "case e.Waiter == waiter, ticket > 0 && before(ticket, waiter, e):", "case e.Waiter == waiter, ticket > 0:"},
 	}, "model", "waiting", 100},
 	{"a waiter that has the lock stays in the queues of the others", []edit{
-		{"internal/waitlist/waiter.go", "if s := &w.nodes[i]; s.refused || s.voteless || !held {", "if _ = i; !held {"},
+		{"internal/waitlist/waiter.go", "if s := &w.nodes[i]; s.refused || s.voteless || s.yields || !held {", "if _ = i; !held {"},
 		{"internal/waitlist/waiter.go", "\tif late {\n", "\tif late && !w.held {\n"},
 	}, "model", "calls", 500},
 

@@ -38,9 +38,10 @@ type Waiter struct {
 
 // A nodeState is what a waiter knows about its last attempt at a node. refused: the waiter is in the node's queue.
 // granted: it is not. voteless: the node answered without a vote, and may have the waiter in its queue, by this attempt
-// or by an earlier one. All false: there is no answer yet.
+// or by an earlier one. All three false: there is no answer yet. yields: the node has granted an earlier attempt since
+// this one began, and puts the waiter into its queue when that grant is given back.
 type nodeState struct {
-	refused, granted, voteless bool
+	refused, granted, voteless, yields bool
 
 	free bool // since the attempt began the node has said that the lock may be free
 }
@@ -107,8 +108,9 @@ func (w *Waiter) Begin(c *lane.Claim) {
 // OnReply takes a node's answer to the attempt of claim c. The answer to the last attempt is the state at the node; a
 // late answer to an earlier one is not. When the waiter no longer waits (done), some nodes have it in their queues all
 // the same, where it would keep others waiting for a lease, so OnReply removes it: a node that refuses; a node that
-// grants after the waiter has left without the lock, since the grant is given back for a place in the queue; and a node
-// without a vote, which carries requests out like any other, and does not say what it has done.
+// grants after the waiter has left without the lock, or grants an earlier attempt (a shared lock may be granted to both),
+// since the grant is given back for a place in the queue; and a node without a vote, which carries requests out like any
+// other, and does not say what it has done.
 func (w *Waiter) OnReply(n *lane.Lane, c *lane.Claim, status wire.Status) {
 	granted, refused := status == wire.Granted, status == wire.Held || status == wire.Reserved
 	voteless := status == wire.Quarantined || status == wire.Unfit || status == wire.Late
@@ -116,10 +118,15 @@ func (w *Waiter) OnReply(n *lane.Lane, c *lane.Claim, status wire.Status) {
 		return
 	}
 	w.mu.Lock()
-	if s := w.node(n); s != nil && c == w.claim { // nil: the node became a member after the attempt began; the next one counts it
+	last := c == w.claim
+	switch s := w.node(n); {
+	case s == nil: // the node became a member after the attempt began; the next one counts it
+	case last:
 		s.granted, s.refused, s.voteless = granted, refused, voteless
+	case granted:
+		s.yields = true
 	}
-	late := w.done && (!granted || !w.held)
+	late := w.done && (!granted || !w.held || !last)
 	w.mu.Unlock()
 	if late {
 		w.dequeue(n)
@@ -244,7 +251,7 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 }
 
 // Withdraw removes the waiter from the nodes' queues, without waiting. If it has the lock (held), only at nodes that
-// have refused, or have no vote; else at each: one that granted puts it into its queue when the grant is given back.
+// have refused, have no vote, or yield (nodeState); else at each: one that granted puts it into its queue when the grant is given back.
 func (w *Waiter) Withdraw(held bool) {
 	w.mu.Lock()
 	if w.done {
@@ -254,7 +261,7 @@ func (w *Waiter) Withdraw(held bool) {
 	w.held, w.done = held, true
 	var in []*lane.Lane
 	for i, n := range w.view.Lanes {
-		if s := &w.nodes[i]; s.refused || s.voteless || !held {
+		if s := &w.nodes[i]; s.refused || s.voteless || s.yields || !held {
 			in = append(in, n)
 		}
 	}

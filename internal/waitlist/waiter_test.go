@@ -24,6 +24,7 @@ func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 type node struct {
 	session lane.Session
 	mark    string
+	asked   func(*lane.Request)
 }
 
 func (n *node) Connect(context.Context) error {
@@ -36,6 +37,7 @@ func (n *node) Send() error            { return nil }
 
 func (n *node) Receive(batch []*lane.Request, _ time.Duration) ([]*lane.Request, error) {
 	for _, q := range batch {
+		n.asked(q)
 		q.Reply = wire.Reply{Status: wire.Granted}
 	}
 	return nil, nil
@@ -68,7 +70,10 @@ func (events) Members(*wire.Description)                {}
 func (events) Warning(error)                            {}
 
 // waiting returns a List over n nodes that vote.
-func waiting(t *testing.T, n int) *List {
+func waiting(t *testing.T, n int) *List { return waitingAt(t, n, func(string, *lane.Request) {}) }
+
+// waitingAt is waiting, with nodes that call asked with their names for each request.
+func waitingAt(t *testing.T, n int, asked func(string, *lane.Request)) *List {
 	var names []string
 	for i := range n {
 		names = append(names, fmt.Sprint("node", i))
@@ -84,7 +89,7 @@ func waiting(t *testing.T, n int) *List {
 	}
 	tried := make(chan int, n)
 	lanes := set.Open(cfg, names, func(_ int, name string, s lane.Session) lane.Server {
-		return &node{s, script.Settled(name, time.Now())}
+		return &node{s, script.Settled(name, time.Now()), func(q *lane.Request) { asked(name, q) }}
 	}, tried)
 	for range n {
 		<-tried
@@ -133,6 +138,38 @@ func TestEarlierAttempt(t *testing.T) {
 		w.Begin(new(lane.Claim))
 		if enough, _ := w.tally(); enough || len(w.wake) > 0 {
 			t.Error("calls from before an attempt count for it")
+		}
+	})
+}
+
+// TestEarlierGrant: nodes grant a reader's attempt late, when its next one is under way, or has the lock. They give that
+// grant back for a place in the queue, so the waiter leaves the queues of these nodes, and no others.
+func TestEarlierGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var left []string
+		l := waitingAt(t, 3, func(node string, q *lane.Request) {
+			if q.Op == wire.Leave {
+				left = append(left, node)
+			}
+		})
+		w := l.Enter(&Want{Queue: "a", Key: "a", Keys: []string{"a"}, Modes: "s", TTL: 10 * time.Second})
+		defer l.Leave(w)
+		first, second := new(lane.Claim), new(lane.Claim)
+		w.Begin(first)
+		w.Begin(second)
+		w.OnReply(l.cfg.Lanes.Lane(0), first, wire.Granted)
+		for i := range 3 {
+			w.OnReply(l.cfg.Lanes.Lane(i), second, wire.Granted)
+		}
+		w.Withdraw(true)
+		synctest.Wait()
+		if got := fmt.Sprint(left); got != "[node0]" {
+			t.Errorf("the waiter has left the queues of %s, not that of node0", got)
+		}
+		w.OnReply(l.cfg.Lanes.Lane(2), first, wire.Granted)
+		synctest.Wait()
+		if got := fmt.Sprint(left); got != "[node0 node2]" {
+			t.Errorf("the waiter has left the queues of %s, not those of node0 and node2", got)
 		}
 	})
 }
