@@ -156,6 +156,9 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 	}
 	if s.Tries {
 		p.Far = Pick(rng, []time.Duration{0, ms, 5 * ms, 20 * ms, 60 * ms})
+		if s.Distant {
+			p.Far = o.NodeTimeout / 8
+		}
 	}
 	if s.Names {
 		o.Separator = cmp.Or(o.Separator, "/")

@@ -77,6 +77,7 @@ type Scenario struct {
 	Find    bool              // a client that gets a lock looks for it on the nodes, which never forget
 	Once    bool              // a client asks once, and opens another Locker before it asks again
 	Tries   bool              // the clients ask once, all at the same moment, and each is near to another node
+	Distant bool              // of these, all but one are as far away as a NodeTimeout allows
 	Hands   bool              // locks are detached and attached again, as between processes
 	Queue   bool              // clients wait for as long as it takes, and hold briefly
 	Prompt  bool              // every waiter is called when its lock is free, and need not ask by itself

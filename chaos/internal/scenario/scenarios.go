@@ -304,12 +304,12 @@ var All = []*Scenario{
 
 	// Situations that the scenarios above seldom make.
 	{
-		Name: "newcomers", About: "programs start and wait while the computer that all servers are on does not run them for a moment: they are served in the order in which they came",
+		Name: "newcomers", About: "programs start and wait while all servers stand still for a moment: they are served in order",
 		Nodes: []int{3, 5}, Clients: [2]int{4, 6}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 12, Workers: 3, Queue: true, Spread: 1, Weight: 6,
 		Troubles: []history.FaultKind{history.Still, history.Crash, history.Crash}, Rate: 3, Limit: 600 * ms, Only: []string{"model"},
 	},
 	{
-		Name: "readers below a folder", About: "clients share locks below a folder, and others try once for the folder: no reader waits for those",
+		Name: "readers below a folder", About: "clients share locks below a folder, and others try once for it: no reader waits for those",
 		Nodes: []int{4, 5, 7}, Clients: [2]int{5, 8}, TTL: []time.Duration{10 * time.Second}, RTT: rtts, Span: 1, Workers: 2, Queue: true, Kinds: true, Folder: true, Prompt: true, Weight: 6, Only: []string{"model"},
 	},
 	{
@@ -318,7 +318,11 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Slow, history.Jitter, history.Cut, history.CutRequests, history.LoseReplies, history.Hang}, Rate: 3, Only: []string{"model"},
 	},
 	{
-		Name: "clocks set a little", About: "any number of nodes' clocks are set by more than the drift, and stay so near to each other that no node loses its vote for good",
+		Name: "tries on new nodes", About: "clients ask once on new nodes, which are as far away as a NodeTimeout allows: one gets the lock",
+		Nodes: sizes, Clients: [2]int{4, 8}, TTL: []time.Duration{5 * time.Second}, RTT: rtts, Span: 1.5, Spread: 1, Tries: true, Distant: true, Only: []string{"model"},
+	},
+	{
+		Name: "clocks set a little", About: "any nodes' clocks are set by more than the drift, and stay near to each other",
 		Nodes: sizes, Clients: some, TTL: []time.Duration{50 * ms, 50 * ms, 200 * ms}, RTT: rtts, Span: 3, Write: true, Spread: 1, Forgets: true, Near: true,
 		Troubles: []history.FaultKind{history.Step}, Rate: 4, Only: []string{"model"},
 	},
