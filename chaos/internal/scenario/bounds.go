@@ -36,6 +36,9 @@ func (p *Plan) boundWaiting(clients int) {
 		}
 		if s.Prompt {
 			r.Idle = beat/4 + 20*p.RTT
+			if s.Folder { // a client that asks once for the folder may be in the readers' way for as long as it asks (Locker.contend)
+				r.Idle += p.Options.NodeTimeout
+			}
 		}
 	}
 	r.Grace = 2*time.Second + p.TTL + quarantine

@@ -309,7 +309,7 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Still, history.Crash, history.Crash}, Rate: 3, Limit: 600 * ms, Only: []string{"model"},
 	},
 	{
-		Name: "readers below a folder", About: "clients share locks below a folder, and others try once for it: no reader waits for those",
+		Name: "readers below a folder", About: "clients share locks below a folder, and others try once for it: no reader waits for long",
 		Nodes: []int{4, 5, 7}, Clients: [2]int{5, 8}, TTL: []time.Duration{10 * time.Second}, RTT: rtts, Span: 1, Workers: 2, Queue: true, Kinds: true, Folder: true, Prompt: true, Weight: 6, Only: []string{"model"},
 	},
 	{
