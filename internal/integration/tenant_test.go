@@ -199,6 +199,7 @@ func TestHostileTenant(t *testing.T) {
 	}
 	for _, err := range []error{
 		hostile.Eval(t.Context(), "return 1", theirs[:1]).Err(),
+		hostile.Set(t.Context(), script.Broken+locks[0].Token(), "1", 0).Err(), // the lock would count as broken
 		hostile.Publish(t.Context(), "news", "x").Err(),
 		hostile.Do(t.Context(), "subscribe", "news").Err(),
 	} {
@@ -368,4 +369,34 @@ func TestWhatATenantCanHarm(t *testing.T) {
 			t.Error("no client comes")
 		}
 	})
+}
+
+// TestWhatOtherRightsGiveAway: what a user has who is given the further rights of docs/operations.md. SECURITY.md says so.
+func TestWhatOtherRightsGiveAway(t *testing.T) {
+	leaks.Check(t)
+	need.Servers(t, redisproc.Available)
+	s := tenants(t)[0]
+	ask(t, s, "SET", "b:held", "token")
+	ask(t, s, "CONFIG", "SET", "masterauth", "of the default user")
+	c := raw(t, s, "a")
+	for right, tries := range map[string]struct {
+		args []any
+		want string
+	}{
+		"+scan":       {[]any{"scan", 0, "match", "b:*", "count", 1000}, "b:held"},
+		"+config|get": {[]any{"config", "get", "*auth*"}, "of the default user"},
+		"+select":     {[]any{"select", 1}, "OK"},
+	} {
+		if err := c.Do(t.Context(), tries.args...).Err(); !strings.HasPrefix(fmt.Sprint(err), "NOPERM") {
+			t.Errorf("without %s: %v", right, err)
+		}
+		ask(t, s, "ACL", "SETUSER", "a", right)
+		got, err := c.Do(t.Context(), tries.args...).Result()
+		if err != nil || !strings.Contains(fmt.Sprint(got), tries.want) {
+			t.Errorf("with %s: %v, %v", right, got, err)
+		}
+		if err := c.Get(t.Context(), "b:held").Err(); !strings.HasPrefix(fmt.Sprint(err), "NOPERM") {
+			t.Errorf("with %s: %v", right, err)
+		}
+	}
 }
