@@ -23,21 +23,22 @@ type mover struct {
 	plan    *Plan
 	rng     *rand.Rand
 	nodes   int
-	every   time.Duration   // from one step to the next
-	at      time.Duration   // of the next step
-	clients []int           // the numbers of the clients that work by then; the first one is the operator
-	next    int             // the number of the next client that takes the place of another one
-	asleep  []time.Duration // by client: until when it sleeps, or has just slept
-	stale   []bool          // by client: it has slept through an outage
-	lost    bool            // a set may have been lost
-	foreign bool            // nodes may still keep the description of a set that was lost
+	every   time.Duration      // from one step to the next
+	at      time.Duration      // of the next step
+	clients []int              // the numbers of the clients that work by then; the first one is the operator
+	next    int                // the number of the next client that takes the place of another one
+	asleep  []time.Duration    // by client: until when it sleeps, or has just slept
+	stale   []bool             // by client: it has slept through an outage
+	lost    bool               // a set may have been lost
+	foreign bool               // nodes may still keep the description of a set that was lost
+	mends   [][2]time.Duration // from when to when the operator restores a set, for which all its members must run
 }
 
 // drawMoves draws a long life of a set. An operator makes it larger and smaller, and moves it away from all its nodes, one
 // member after another, again and again. Clients sleep through several steps, and then go on with the description that they
 // know. A node comes up with a copy of another's data. And there are outages in which nodes lose their data, one or most or
 // all: then the operator restores the set, if most members of it have lost it, and starts all programs again that do not
-// sleep. Besides, the nodes have the scenario's troubles.
+// sleep. Besides, the nodes have the scenario's troubles; but no node is dead when the operator restores the set.
 //
 // What docs/safety.md does not promise is left out: only members lose their data (Driver.mayLose), no set changes while it
 // heals, and nodes of a set that was lost are made to forget it only when no program runs that knows that set.
@@ -72,6 +73,9 @@ func (p *Plan) drawMoves(rng *rand.Rand, arena Limits, nodes, members, clients i
 		m.renew(at)
 	}
 	p.drawFaults(rng, arena, nodes, clients)
+	p.Faults = slices.DeleteFunc(p.Faults, func(f history.Fault) bool {
+		return f.Kind == history.Kill && slices.ContainsFunc(m.mends, func(mend [2]time.Duration) bool { return f.At <= mend[1] && f.At+f.For >= mend[0] })
+	})
 	slices.SortStableFunc(p.Faults, func(a, b history.Fault) int { return cmp.Compare(a.At, b.At) })
 }
 
@@ -130,6 +134,7 @@ func (m *mover) outage() {
 // has not slept since before the outage is started again.
 func (m *mover) restart(at, outage time.Duration) {
 	m.fault(history.Fault{At: at, Kind: history.Remake})
+	m.mends = append(m.mends, [2]time.Duration{outage, at + m.plan.TTL/16})
 	for i := range m.clients {
 		if m.stale[i] = m.asleep[i] > outage; !m.stale[i] {
 			at += m.plan.TTL / 16
