@@ -432,6 +432,12 @@ func (lk *Locker) isClosing() bool {`},
 	{"a set that was changed heals like one that was not", []edit{
 		{"internal/set/members.go", "all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.nodes))", "all && (now || !rival)"},
 	}, "model", "a set that is restored", 3000},
+	{"a node of another set becomes a member", []edit{
+		{"internal/set/change.go", "case t.Set != known.Set:", "case t.Set == \"\":"},
+	}, "model", "sets that move", 500},
+	{"a node vouches only for what it keeps", []edit{
+		{"internal/wire/believed.go", "case w.Follows(d):", "case w.Same(d):"},
+	}, "model", "sets that move", 500},
 
 	// The steps of the nodes: the scripts themselves.
 	{"a release deletes any lock", []edit{

@@ -136,6 +136,7 @@ const (
 	Clock        = history.Clock
 	Still        = history.Still
 	Mislead      = history.Mislead
+	Copy         = history.Copy
 	Remake       = history.Remake
 	Restore      = history.Restore
 	Boot         = history.Boot

@@ -46,6 +46,7 @@ const (
 	Silent       FaultKind = "silent"        // in a record of locks: it does not answer, for whatever reason
 	Mislead      FaultKind = "mislead"       // something else is written in the place of the description of its set: which of many, says Times; it is made to forget that when the fault is over
 	Restore      FaultKind = "restore"       // dies, and is restored from a snapshot: of another set of the same members, or of this one at its beginning, says Times
+	Copy         FaultKind = "copy"          // dies, and comes up with all data of another node: which, says Times; it is made to forget the description of its set when the fault is over
 	Remake       FaultKind = "remake"        // an operator restores the set, if most of its members have lost it: all members at once, whatever Node says
 	Boot         FaultKind = "boot"          // starts without its data, and with a clock that is By wrong until the fault is over
 )

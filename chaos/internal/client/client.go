@@ -97,6 +97,8 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 	switch {
 	case c.Role.Operator && c.Plan.Scenario.Planned:
 		c.replaces(ctx)
+	case c.Role.Operator && c.Plan.Scenario.Moves:
+		c.moves(ctx)
 	case c.Role.Operator:
 		c.operate(ctx)
 	case c.Plan.Scenario.Break && c.Number == 1:
@@ -187,6 +189,9 @@ func (c *Client) work(ctx context.Context) {
 				pause := c.Plan.TTL / 4
 				if c.Plan.Scenario.Brief {
 					pause /= 8
+				}
+				if c.Plan.Scenario.Moves { // a long life
+					pause *= 8
 				}
 				wait := 1 + scenario.Below(rng, pause)
 				if c.Plan.Scenario.Tries {

@@ -15,7 +15,7 @@ import (
 
 // Cannot are the kinds of fault that this arena cannot inject.
 var Cannot = []history.FaultKind{
-	history.Churn, history.Still, history.Mislead, history.Restore, history.Remake, // other arenas have them
+	history.Churn, history.Still, history.Mislead, history.Restore, history.Copy, history.Remake, // other arenas have them
 }
 
 // A node is a miniredis behind pipes, and can inject nearly all faults of nodes.

@@ -22,8 +22,8 @@ var Cannot = []history.FaultKind{
 	history.Repeat, history.RepeatLate, // TCP delivers once, and nothing on the way here sends again
 	history.Loading,                                         // would need a large data set, in which leftovers could not be found
 	history.Step, history.Clock, history.Skew, history.Boot, // all processes have the one clock of this machine
-	history.Values,                                   // nothing here may leave megabytes on a server that is killed
-	history.Mislead, history.Restore, history.Remake, // the model has them
+	history.Values,                                                 // nothing here may leave megabytes on a server that is killed
+	history.Mislead, history.Restore, history.Copy, history.Remake, // the model has them
 	history.Suspend, history.Still, // and this machine can only be suspended from outside
 }
 

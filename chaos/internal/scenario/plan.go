@@ -31,6 +31,7 @@ type Plan struct {
 
 	Large    bool          // some clients want a quorum larger than a majority, and a majority of nodes is well
 	Replaced []Replacement // of members by other nodes, in order
+	Moves    []Move        // of the set, in order
 
 	Operators int // the clients that change the set: the first ones, and those that replace them
 
@@ -76,6 +77,8 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 		p.drawAway(rng, arena, n)
 	case s.Planned:
 		p.drawReplaced(rng, arena, n, members)
+	case s.Moves:
+		p.drawMoves(rng, arena, n, members, clients)
 	default:
 		p.drawFaults(rng, arena, n, clients)
 	}

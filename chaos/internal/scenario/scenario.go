@@ -51,6 +51,7 @@ type Scenario struct {
 	Least   int               // operators leave at least this many members, and the quorum is a majority of them; 0: they leave two at least, mostly three, and set any quorum
 	Rivals  bool              // there are three operators, and they begin at the same moments
 	Planned bool              // an operator replaces the members one after another, many times, and does nothing else; some members are dead by then
+	Moves   bool              // an operator moves the set from nodes to nodes, and there are sleepers, copies and outages (drawMoves)
 	Lost    bool              // most members of a set that was changed may lose their data: an operator restores the set, now and then and in the end, and then programs are started with its nodes
 	Keep    bool              // some holders keep their locks for many TTLs, renewed
 	Break   bool              // the first client breaks locks, and takes none but in the end

@@ -294,6 +294,11 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Kill, history.KillEmpty}, Only: []string{"model"},
 	},
 	{
+		Name: "sets that move", About: "an operator makes the set larger and smaller and moves it away from all its nodes, clients sleep through several changes, a node has a copy of another's data, and nodes lose their data, one, most or all, so that the set heals, is restored or made anew",
+		Nodes: []int{3, 3, 4}, Reserve: 4, Least: 3, Clients: [2]int{4, 5}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms}, RTT: rtts, Span: 8, Write: true, Keep: true, Spread: 1, Forgets: true, Moves: true, Weight: 40,
+		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Slow, history.Jitter, history.Cut, history.Reset}, Rate: 0.2, Only: []string{"model"},
+	},
+	{
 		Name: "tries at once", About: "clients ask once for a free lock, all at the same moment, and each is near to another node, as where each zone has one: one of them gets it, and the others are denied it, within a NodeTimeout",
 		Nodes: sizes, Clients: [2]int{2, 8}, TTL: []time.Duration{5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 24, Spread: 1, Tries: true, Weight: 2, Only: []string{"model"},
 	},
