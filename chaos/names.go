@@ -138,6 +138,13 @@ const (
 	Mislead      = history.Mislead
 	Remake       = history.Remake
 	Restore      = history.Restore
+	CutFile      = history.CutFile
+	FlipFile     = history.FlipFile
+	OldFile      = history.OldFile
+	OtherFile    = history.OtherFile
+	PowerCut     = history.PowerCut
+	DiskFull     = history.DiskFull
+	Slew         = history.Slew
 	Boot         = history.Boot
 	Pause        = history.Pause
 	Suspend      = history.Suspend

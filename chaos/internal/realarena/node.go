@@ -25,10 +25,14 @@ type node struct {
 	server *redisproc.Server
 	proxy  *faultproxy.Proxy
 	locks  []string // their keys
+	diary  diary    // of its file
+	others []*node  // those whose files it may get
 
 	mu         sync.Mutex
 	admin      *redis.Client // not through the proxy
 	down, hung bool
+	died       time.Time
+	flipped    bool                       // bits of its file were others: it may have keys that no client has set
 	should, is map[history.FaultKind]bool // see settings
 	half       map[history.FaultKind]bool // not known whether it is, since the change could not be finished
 	script     chan struct{}              // closed when the long script has ended; nil: there is none
@@ -45,7 +49,11 @@ var nodeArgs = []string{
 }
 
 func newNode(locks []string, args ...string) (*node, error) {
-	server, err := redisproc.Start("", slices.Concat(nodeArgs, watchArgs, args)...)
+	return newNodeBy(redisproc.Start, locks, args...)
+}
+
+func newNodeBy(start func(dir string, args ...string) (*redisproc.Server, error), locks []string, args ...string) (*node, error) {
+	server, err := start("", slices.Concat(nodeArgs, watchArgs, args)...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +88,7 @@ func (n *node) connect() {
 }
 
 func (n *node) close() {
+	n.diary.end()
 	n.server.Stop()
 	n.proxy.Close()
 	n.mu.Lock()
@@ -99,8 +108,20 @@ func (n *node) inject(f history.Fault, begin bool) (err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch f.Kind {
-	case history.Kill, history.KillEmpty:
-		err = n.kill(begin, f.Kind == history.Kill)
+	case history.Kill, history.KillEmpty, history.CutFile, history.FlipFile, history.OldFile, history.PowerCut:
+		if begin {
+			n.kill()
+		} else {
+			err = n.restart(f)
+		}
+	case history.OtherFile:
+		n.should[f.Kind] = begin
+		if begin {
+			n.kill()
+			err = n.restart(f)
+		}
+	case history.Slew:
+		err = n.server.SlewClock(inject.During(begin, f.By))
 	case history.Hang:
 		err = n.hang(begin)
 	case history.Flush, history.FlushScripts, history.Evict, history.Deafen:
@@ -146,21 +167,31 @@ func (n *node) onNetwork(f history.Fault, begin bool) bool {
 	return true
 }
 
-func (n *node) kill(begin, keep bool) (err error) {
-	if begin {
-		n.server.Kill()
-		n.down, n.hung = true, false
-		n.scriptEnds()
-		return nil
-	}
-	if keep {
-		err = n.server.Restart()
-	} else {
-		err = n.server.Forget()
+func (n *node) kill() {
+	n.server.Kill()
+	n.down, n.hung, n.died = true, false, time.Now()
+	n.scriptEnds()
+}
+
+// restart starts the server after such a fault.
+func (n *node) restart(f history.Fault) (err error) {
+	if err = n.damage(f); err == nil {
+		switch f.Kind {
+		case history.KillEmpty:
+			err = n.server.Forget()
+		case history.FlipFile:
+			err = n.startSomehow()
+		default:
+			err = n.server.Restart()
+		}
 	}
 	// The settings are those of its arguments again; keys are data.
-	n.is = map[history.FaultKind]bool{history.Foreign: keep && n.is[history.Foreign]}
-	n.half = map[history.FaultKind]bool{history.Foreign: keep && n.half[history.Foreign]}
+	keep := f.Kind != history.KillEmpty
+	is, half := n.is, n.half
+	n.is, n.half = make(map[history.FaultKind]bool), make(map[history.FaultKind]bool)
+	for _, data := range []history.FaultKind{history.Foreign, history.OtherFile} {
+		n.is[data], n.half[data] = keep && is[data], keep && half[data]
+	}
 	if n.down = err != nil; !n.down {
 		n.connect()
 	}
@@ -236,9 +267,12 @@ func (n *node) keys() (map[string]string, error) {
 	if n.failure != nil {
 		return nil, n.failure
 	}
+	all := make(map[string]string)
+	if n.flipped {
+		return all, nil
+	}
 	ctx := context.Background()
 	keys, err := n.admin.Keys(ctx, "*").Result()
-	all := make(map[string]string)
 	for _, key := range slices.DeleteFunc(keys, script.Lasting) {
 		token, err := n.admin.Get(ctx, key).Result()
 		set, notSet := n.admin.ZRangeWithScores(ctx, key, 0, -1).Result()
