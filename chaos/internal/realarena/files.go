@@ -124,7 +124,7 @@ func (n *node) damage(f history.Fault) error {
 				data[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
 			}
 		}
-		n.flipped = true
+		n.flipped.Store(true)
 	default:
 		data = data[:min(int64(len(data)), n.diary.at(n.died.Add(-f.By)))]
 	}
@@ -144,6 +144,9 @@ func (n *node) copyOther(which int) error {
 			err = os.CopyFS(to, os.DirFS(filepath.Join(other.server.Dir(), dataDir)))
 		}
 		if err == nil {
+			if other.flipped.Load() {
+				n.flipped.Store(true)
+			}
 			return nil
 		}
 		time.Sleep(tick)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,11 +29,12 @@ type node struct {
 	diary  diary    // of its file
 	others []*node  // those whose files it may get
 
+	flipped atomic.Bool // bits of its file were others: it may have keys that no client has set, or be refused
+
 	mu         sync.Mutex
 	admin      *redis.Client // not through the proxy
 	down, hung bool
 	died       time.Time
-	flipped    bool                       // bits of its file were others: it may have keys that no client has set
 	should, is map[history.FaultKind]bool // see settings
 	half       map[history.FaultKind]bool // not known whether it is, since the change could not be finished
 	script     chan struct{}              // closed when the long script has ended; nil: there is none
@@ -176,10 +178,10 @@ func (n *node) kill() {
 // restart starts the server after such a fault.
 func (n *node) restart(f history.Fault) (err error) {
 	if err = n.damage(f); err == nil {
-		switch f.Kind {
-		case history.KillEmpty:
+		switch {
+		case f.Kind == history.KillEmpty:
 			err = n.server.Forget()
-		case history.FlipFile:
+		case n.flipped.Load():
 			err = n.startSomehow()
 		default:
 			err = n.server.Restart()
@@ -268,7 +270,7 @@ func (n *node) keys() (map[string]string, error) {
 		return nil, n.failure
 	}
 	all := make(map[string]string)
-	if n.flipped {
+	if n.flipped.Load() {
 		return all, nil
 	}
 	ctx := context.Background()
