@@ -221,7 +221,7 @@ func (s *walker) walk(do step) (sent bool) {
 		defer close(struck)
 		sent = syscall.Kill(pid, sig) == nil
 	}
-	first, out := s.redlock(stepTTL + stepTTL/4)
+	first, out := s.redlock(2 * stepTTL) // longer than the lock, if nothing ended it
 	s.tap.mu.Unlock()
 	defer first.Kill()
 	select {
