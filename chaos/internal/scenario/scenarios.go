@@ -315,12 +315,12 @@ var All = []*Scenario{
 
 	// Faults of disks and clocks of real servers.
 	{
-		Name: "damaged files", About: "files of a minority of nodes are cut, have other bits, are old or those of another node, and disks are full; some clients come in anew for each lock: every client is served",
+		Name: "damaged files", About: "append-only files of a minority of nodes are cut, have bits flipped, are old or those of another node, or disks are full: every client is served",
 		Nodes: sizes, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 8, Write: true, Spread: 1, Minority: true, Forgets: true, Fresh: true, Weight: 4,
 		Troubles: []history.FaultKind{history.CutFile, history.FlipFile, history.OldFile, history.OtherFile, history.DiskFull, history.Kill}, Rate: 2, Only: []string{"real"},
 	},
 	{
-		Name: "power cuts", About: "all servers die at once and lose up to a second, as by `appendfsync everysec`; files of any number of nodes are cut or old, disks are full, and some clients come in anew for each lock",
+		Name: "power cuts", About: "all servers die at once and lose up to a second, as with `appendfsync everysec`; files of any number of nodes are cut or old, or disks are full",
 		Nodes: sizes, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 8, Write: true, Spread: 1, Forgets: true, Fresh: true, Weight: 4,
 		Troubles: []history.FaultKind{history.PowerCut, history.PowerCut, history.CutFile, history.OldFile, history.DiskFull, history.DiskFull}, Rate: 1.5, Limit: 500 * ms, Only: []string{"real"},
 	},
