@@ -3,7 +3,6 @@ package realarena
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/client"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 )
 
 // dataDir is the directory of a server's append-only file, in that of the server.
@@ -40,6 +40,8 @@ type diary struct {
 	pages []page // in order
 }
 
+const pagesEvery = 10 * time.Millisecond
+
 type page struct {
 	at   time.Time
 	size int64
@@ -53,7 +55,7 @@ func (d *diary) keep(dir string) {
 	d.writes.Go(func() {
 		for ctx.Err() == nil {
 			d.note()
-			client.Wait(ctx, tick)
+			client.Wait(ctx, pagesEvery)
 		}
 	})
 }
@@ -93,16 +95,9 @@ func (d *diary) at(then time.Time) (size int64) {
 	return size
 }
 
-// damage makes the files of a server, which is down, what they are after a fault.
-func (n *node) damage(f history.Fault) error {
-	switch f.Kind {
-	case history.OtherFile:
-		return n.copyOther(f.Times)
-	case history.CutFile, history.FlipFile, history.OldFile, history.PowerCut:
-	default:
-		return nil
-	}
-	name, err := file(n.server.Dir())
+// damage makes the file of a server, which is down, what it is after a fault. Before is how large an earlier one was.
+func damage(dir string, f history.Fault, before int64) error {
+	name, err := file(dir)
 	if err != nil {
 		return err
 	}
@@ -124,57 +119,48 @@ func (n *node) damage(f history.Fault) error {
 				data[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
 			}
 		}
-		n.flipped.Store(true)
-	default:
-		data = data[:min(int64(len(data)), n.diary.at(n.died.Add(-f.By)))]
+	default: // it is an earlier one
+		data = data[:min(int64(len(data)), before)]
 	}
 	return os.WriteFile(name, data, 0o644)
 }
 
-// copyOther puts a copy of another node's files in the place of a node's own. The other server may be writing them.
-func (n *node) copyOther(which int) error {
-	if len(n.others) == 0 {
-		return errors.New("there is no other node")
-	}
-	other := n.others[which%len(n.others)]
-	to := filepath.Join(n.server.Dir(), dataDir)
-	var err error
-	for range 10 { // the other server may be about to be started without its files
+// copyFiles puts a copy of another server's files in the place of a server's own. The other one may be writing them.
+func copyFiles(dir, from string) (err error) {
+	to := filepath.Join(dir, dataDir)
+	for range 10 { // the other one may be about to be started without its files
 		if err = os.RemoveAll(to); err == nil {
-			err = os.CopyFS(to, os.DirFS(filepath.Join(other.server.Dir(), dataDir)))
+			err = os.CopyFS(to, os.DirFS(filepath.Join(from, dataDir)))
 		}
 		if err == nil {
-			if other.flipped.Load() {
-				n.flipped.Store(true)
-			}
 			return nil
 		}
-		time.Sleep(tick)
+		time.Sleep(pagesEvery)
 	}
 	return err
 }
 
 // startSomehow starts a server that may refuse its file, as an operator would: with what a tool saves of it, or without.
-func (n *node) startSomehow() error {
-	if n.server.Restart() == nil {
+func startSomehow(s *redisproc.Server) error {
+	if s.Restart() == nil {
 		return nil
 	}
 	if tool, err := exec.LookPath("redis-check-aof"); err == nil {
-		mend := exec.Command(tool, "--fix", filepath.Join(n.server.Dir(), dataDir, "appendonly.aof.manifest"))
+		mend := exec.Command(tool, "--fix", filepath.Join(s.Dir(), dataDir, "appendonly.aof.manifest"))
 		mend.Stdin = strings.NewReader("y\n")
-		if mend.Run() == nil && n.server.Restart() == nil {
+		if mend.Run() == nil && s.Restart() == nil {
 			return nil
 		}
 	}
-	return n.server.Forget()
+	return s.Forget()
 }
 
 // fill begins or ends a full disk.
-func (n *node) fill(begin bool) error {
+func fill(s *redisproc.Server, begin bool) error {
 	if !begin {
-		return n.server.LimitFiles(-1)
+		return s.LimitFiles(-1)
 	}
-	name, err := file(n.server.Dir())
+	name, err := file(s.Dir())
 	if err != nil {
 		return err
 	}
@@ -182,5 +168,5 @@ func (n *node) fill(begin bool) error {
 	if err != nil {
 		return err
 	}
-	return n.server.LimitFiles(about.Size())
+	return s.LimitFiles(about.Size())
 }

@@ -177,12 +177,21 @@ func (n *node) kill() {
 
 // restart starts the server after such a fault.
 func (n *node) restart(f history.Fault) (err error) {
-	if err = n.damage(f); err == nil {
+	switch f.Kind {
+	case history.OtherFile:
+		other := n.others[f.Times%len(n.others)]
+		err = copyFiles(n.server.Dir(), other.server.Dir())
+		n.flipped.Store(n.flipped.Load() || other.flipped.Load())
+	case history.CutFile, history.FlipFile, history.OldFile, history.PowerCut:
+		n.flipped.Store(n.flipped.Load() || f.Kind == history.FlipFile)
+		err = damage(n.server.Dir(), f, n.diary.at(n.died.Add(-f.By)))
+	}
+	if err == nil {
 		switch {
 		case f.Kind == history.KillEmpty:
 			err = n.server.Forget()
 		case n.flipped.Load():
-			err = n.startSomehow()
+			err = startSomehow(n.server)
 		default:
 			err = n.server.Restart()
 		}

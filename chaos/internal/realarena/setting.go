@@ -51,7 +51,7 @@ func (n *node) set(t history.FaultKind, begin bool) error {
 		}
 		return nil
 	case history.DiskFull:
-		return n.fill(begin)
+		return fill(n.server, begin)
 	case history.OtherFile:
 		if begin {
 			return nil // it has the file since it was started
