@@ -139,6 +139,13 @@ const (
 	Copy         = history.Copy
 	Remake       = history.Remake
 	Restore      = history.Restore
+	CutFile      = history.CutFile
+	FlipFile     = history.FlipFile
+	OldFile      = history.OldFile
+	OtherFile    = history.OtherFile
+	PowerCut     = history.PowerCut
+	DiskFull     = history.DiskFull
+	Slew         = history.Slew
 	Boot         = history.Boot
 	Pause        = history.Pause
 	Suspend      = history.Suspend

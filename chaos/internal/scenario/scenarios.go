@@ -318,6 +318,28 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Values}, Rate: 4, Only: []string{"miniredis"},
 	},
 
+	// Faults of disks and clocks of real servers.
+	{
+		Name: "damaged files", About: "append-only files of a minority of nodes are cut, have bits flipped, are old or those of another node, or disks are full: every client is served",
+		Nodes: sizes, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 8, Write: true, Spread: 1, Minority: true, Forgets: true, Fresh: true, Weight: 4,
+		Troubles: []history.FaultKind{history.CutFile, history.FlipFile, history.OldFile, history.OtherFile, history.DiskFull, history.Kill}, Rate: 2, Only: []string{"real"},
+	},
+	{
+		Name: "power cuts", About: "all servers die at once and lose up to a second, as with `appendfsync everysec`; files of any number of nodes are cut or old, or disks are full",
+		Nodes: sizes, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 8, Write: true, Spread: 1, Forgets: true, Fresh: true, Weight: 4,
+		Troubles: []history.FaultKind{history.PowerCut, history.PowerCut, history.CutFile, history.OldFile, history.DiskFull, history.DiskFull}, Rate: 1.5, Limit: 500 * ms, Only: []string{"real"},
+	},
+	{
+		Name: "an old file of a set that changes", About: "operators change the set while one node comes up with an old file or that of another node",
+		Nodes: []int{3, 3, 4}, Reserve: 2, Least: 3, Clients: [2]int{4, 6}, TTL: []time.Duration{200 * ms, 500 * ms}, RTT: rtts, Span: 16, Write: true, Workers: 2, Forgets: true, Harmless: true, Weak: 1, Weight: 8,
+		Troubles: []history.FaultKind{history.OldFile, history.OldFile, history.OtherFile, history.Crash}, Rate: 1, Only: []string{"real"},
+	},
+	{
+		Name: "slewed clocks", About: "nodes' clocks gain or lose up to 1 %, for a while, and nodes die",
+		Nodes: sizes, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Fresh: true, Weight: 2,
+		Troubles: []history.FaultKind{history.Slew, history.Slew, history.Slew, history.Slew, history.Kill}, Rate: 6, Only: []string{"real"},
+	},
+
 	// Faults against which the library cannot defend: these scenarios must fail.
 	{
 		Name: "vanishing locks", About: "locks vanish from nodes at any moment, requests come late and twice, clocks are wrong: only the fences are right",
