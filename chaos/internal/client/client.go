@@ -41,7 +41,7 @@ type Client struct {
 	gone    context.Context // ends when the client has left: until then its hooks sleep
 	left    context.CancelFunc
 
-	mu   sync.Mutex
+	mu   sync.Mutex // protects live; and locker, where another goroutine than a worker looks
 	live map[*hold]bool
 }
 
@@ -120,8 +120,25 @@ func (c *Client) open() error {
 		c.refused(err)
 		return nil
 	}
-	c.locker = locker
+	c.use(locker)
 	return err
+}
+
+// use makes a Locker the client's; nil: it has none.
+func (c *Client) use(locker *redlock.Locker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.locker = locker
+}
+
+// close closes the client's Locker, if it has one.
+func (c *Client) close() {
+	c.mu.Lock()
+	locker := c.locker
+	c.mu.Unlock()
+	if locker != nil {
+		_ = locker.Close()
+	}
 }
 
 // options returns the options of its next Locker.
@@ -132,6 +149,9 @@ func (c *Client) options() redlock.Options {
 	}
 	if c.Plan.Scenario.Slow {
 		o.Hooks = redlock.JoinHooks(o.Hooks, c.slowHooks())
+	}
+	if c.Plan.Sheet != nil {
+		o.Hooks = redlock.JoinHooks(c.Plan.Sheet.Hooks(), o.Hooks)
 	}
 	if c.short() {
 		o.TTL = (o.TTL / 8).Truncate(time.Millisecond)
@@ -155,7 +175,7 @@ func (c *Client) again(pass func(k int)) error {
 		if slices.ContainsFunc(c.Process.Lanes(), func(kept int) bool { return kept > 0 }) {
 			c.abandon()
 		}
-		c.locker = nil
+		c.use(nil)
 	}
 	pass(1)
 	if err := c.open(); err != nil {
@@ -317,10 +337,9 @@ func (c *Client) Rest() {
 // Leave ends its work and closes its Locker.
 func (c *Client) Leave() {
 	c.stop()
-	if c.locker != nil {
-		_ = c.locker.Close()
-	}
+	c.close()
 	c.workers.Wait()
+	c.close() // the one that a worker was about to open
 	c.left()
 }
 

@@ -44,6 +44,7 @@ func NewWorld(p *scenario.Plan) *World {
 		}
 		w.nodes = append(w.nodes, n)
 	}
+	p.Sheet.Watch(w.nodes, p.Quarantine())
 	return w
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/coverage"
 	"github.com/quorumlock/redlock/internal/testbed/model"
 )
 
@@ -37,6 +38,7 @@ type Plan struct {
 
 	Scenario *Scenario       `json:"-"`
 	Options  redlock.Options `json:"-"`
+	Sheet    *coverage.Sheet `json:"-"` // counts the situations that the schedule reaches; nil: nobody wants to know
 }
 
 // NewPlan draws a plan for an arena from a seed. The options are the user's; the scenario decides
@@ -121,6 +123,14 @@ func (p *Plan) drawOptions(rng *rand.Rand, arena Limits, nodes int) (n int) {
 		o.MaxNodeSkew = -1
 	}
 	return n
+}
+
+// Quarantine is for how long a node without its data has no vote, or a little less; 0: it votes at once.
+func (p *Plan) Quarantine() time.Duration {
+	if p.Options.Quarantine == 0 {
+		return p.shortest()
+	}
+	return max(0, p.Options.Quarantine)
 }
 
 // shortest is the shortest possible quarantine.

@@ -4,6 +4,7 @@
 package scenario
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
@@ -18,6 +19,51 @@ func (s *Scenario) Verbs() []string {
 		return []string{"acquire", "acquire", "acquire", "acquire", "acquire", "acquire", "try", "do"}
 	}
 	return []string{"try", "acquire", "acquire", "do"}
+}
+
+// Steps are what clients and operators do that lasts for a while, as package coverage calls it.
+func (s *Scenario) Steps() []string {
+	steps := append(s.Verbs(), "hold", "release")
+	if !s.Tries && !s.Queue && !s.Brief {
+		steps = append(steps, "extend")
+	}
+	if s.Hands {
+		steps = append(steps, "hand on")
+	}
+	if s.Plain {
+		steps = append(steps, "plain")
+	}
+	if s.Break {
+		steps = append(steps, "break")
+	}
+	if s.Settings {
+		steps = append(steps, "max-ttl")
+	}
+	if s.Reserve > 0 {
+		steps = append(steps, "add", "remove")
+		if !s.Rivals && !s.Planned {
+			steps = append(steps, "quorum")
+		}
+	}
+	return steps
+}
+
+// Faults are the kinds of faults that a schedule in an arena may have, also those that take the place of others.
+func (s *Scenario) Faults(arena Limits) []history.FaultKind {
+	kinds := arena.Able(s.Troubles)
+	if s.Before != "" {
+		kinds = append(kinds, s.Before)
+	}
+	if s.Lost {
+		return append(kinds, history.Remake, history.Crash)
+	}
+	if slices.Contains(kinds, history.Flush) { // where a node must not lose its data
+		kinds = append(kinds, history.Reset)
+	}
+	if slices.Contains(kinds, history.KillEmpty) {
+		kinds = append(kinds, history.Kill)
+	}
+	return kinds
 }
 
 // A Scenario is a mixture of faults, with the clients that work under it. It is a distribution: a
