@@ -21,8 +21,9 @@ type faultDraw struct {
 	rng   *rand.Rand
 	nodes int
 	limit time.Duration
-	back  []bool // by node: its clock is set back, and not forward
-	ahead bool   // clocks of booting nodes are ahead
+	back  []bool          // by node: its clock is set back, and not forward
+	moved []time.Duration // by node: how far its clock was set, in all (Near)
+	ahead bool            // clocks of booting nodes are ahead
 	busy  map[place]time.Duration
 }
 
@@ -34,7 +35,7 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 	if len(kinds) == 0 {
 		return
 	}
-	d := faultDraw{plan: p, rng: rng, nodes: nodes, limit: s.Limit, back: make([]bool, nodes), busy: make(map[place]time.Duration)}
+	d := faultDraw{plan: p, rng: rng, nodes: nodes, limit: s.Limit, back: make([]bool, nodes), moved: make([]time.Duration, nodes), busy: make(map[place]time.Duration)}
 	weak := rng.Perm(nodes)
 	for i := range d.back {
 		d.back[i] = rng.IntN(4) == 0
@@ -168,6 +169,12 @@ func (d *faultDraw) step(f *history.Fault, where *place) bool {
 	f.For, f.By = 0, 1+Below(rng, []time.Duration{2 * p.TTL, p.TTL / 8}[rng.IntN(2)])
 	if d.back[f.Node] || p.Scenario.Reserve > 0 {
 		f.By = -f.By
+	}
+	if p.Scenario.Near {
+		if (d.moved[f.Node] + f.By).Abs() > 120*ms { // the default MaxNodeSkew is 250 ms at least
+			return false
+		}
+		d.moved[f.Node] += f.By
 	}
 	if p.Scenario.Poison { // here it is set right again, and only at a minority of nodes
 		f.For, f.By = 1+Below(rng, d.limit), time.Hour+Below(rng, 60*24*time.Hour)

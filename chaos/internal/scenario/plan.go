@@ -176,6 +176,9 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 	if s.Kinds {
 		o.Separator = cmp.Or(o.Separator, "/")
 		p.Wants = mix(rng, o.Separator)
+		if s.Folder {
+			p.Wants = folder(o.Separator)
+		}
 		p.Names = allNames(p.Wants)
 	}
 }

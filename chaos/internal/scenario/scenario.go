@@ -15,6 +15,9 @@ func (s *Scenario) Verbs() []string {
 	if s.Once || s.Tries {
 		return []string{"try"}
 	}
+	if s.Folder {
+		return []string{"acquire"}
+	}
 	if s.Queue {
 		return []string{"acquire", "acquire", "acquire", "acquire", "acquire", "acquire", "try", "do"}
 	}
@@ -88,6 +91,7 @@ type Scenario struct {
 	Fast     bool                // the nodes' clocks run fast, by nearly as much as the drift allows
 	Wrong    bool                // the clients' clocks show anything
 	Poison   bool                // only clocks of a minority are set, and set right again
+	Near     bool                // clocks are set, and stay so near to each other that no node loses its vote for good
 	Apart    bool                // the clients do not compare the nodes' clocks with each other
 	Forgets  bool                // nodes lose their data, so that a quarantine is needed
 	Default  bool                // the quarantine is the library's default, and not a shorter one
@@ -104,6 +108,8 @@ type Scenario struct {
 	Own     bool              // each client has settings of its own, which may disagree with those of the set
 	Spread  int               // over how many names the clients spread; 0: one or two
 	Kinds   bool              // locks of all kinds: shared, of several names, slots, paths
+	Folder  bool              // of these, only locks below a folder, which are shared, and that of the folder, for which clients ask once
+	Extend  bool              // holders extend their locks again and again
 	Plain   bool              // the last client is one of another library
 	Write   bool              // holders write to a resource
 	Unended bool              // holders may forget to release

@@ -307,6 +307,27 @@ var All = []*Scenario{
 		Nodes: sizes, Clients: [2]int{1, 4}, TTL: ttls, RTT: rtts, Span: 4, Write: true, Unended: true, Workers: 3, Fast: true, Slow: true, Weight: 2, Only: []string{"model", "miniredis"},
 	},
 
+	// Situations that the scenarios above seldom make.
+	{
+		Name: "newcomers", About: "programs start and wait while the computer that all servers are on does not run them for a moment: they are served in the order in which they came",
+		Nodes: []int{3, 5}, Clients: [2]int{4, 6}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 12, Workers: 3, Queue: true, Spread: 1, Weight: 6,
+		Troubles: []history.FaultKind{history.Still, history.Crash, history.Crash}, Rate: 3, Limit: 600 * ms, Only: []string{"model"},
+	},
+	{
+		Name: "readers below a folder", About: "clients share locks below a folder, and others try once for the folder: no reader waits for those",
+		Nodes: []int{4, 5, 7}, Clients: [2]int{5, 8}, TTL: []time.Duration{10 * time.Second}, RTT: rtts, Span: 1, Workers: 2, Queue: true, Kinds: true, Folder: true, Prompt: true, Weight: 6, Only: []string{"model"},
+	},
+	{
+		Name: "broken while extended", About: "holders extend their locks again and again while an operator breaks them",
+		Nodes: sizes, Clients: [2]int{3, 4}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: append([]time.Duration{20 * ms}, rtts...), Span: 4, Spread: 1, Break: true, Extend: true, Weight: 3,
+		Troubles: []history.FaultKind{history.Slow, history.Jitter, history.Cut, history.CutRequests, history.LoseReplies, history.Hang}, Rate: 3, Only: []string{"model"},
+	},
+	{
+		Name: "clocks set a little", About: "any number of nodes' clocks are set by more than the drift, and stay so near to each other that no node loses its vote for good",
+		Nodes: sizes, Clients: some, TTL: []time.Duration{50 * ms, 50 * ms, 200 * ms}, RTT: rtts, Span: 3, Write: true, Spread: 1, Forgets: true, Near: true,
+		Troubles: []history.FaultKind{history.Step}, Rate: 4, Only: []string{"model"},
+	},
+
 	{
 		Name: "idle cuts", About: "servers, or something on the way to them, cut connections that have been unused for a while, and some tell nobody: the first call afterwards succeeds like any other",
 		Nodes: sizes, Clients: [2]int{1, 1}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts[:4], Span: 2, Write: true, Harmless: true, Idle: true,

@@ -45,6 +45,12 @@ func mix(rng *rand.Rand, separator string) (some []history.Request) {
 	return some
 }
 
+// folder has requests for a folder, and for shared locks below it.
+func folder(separator string) []history.Request {
+	a, b := "p"+separator+"a", "p"+separator+"b"
+	return []history.Request{{Name: "p"}, {Name: a, Shared: true}, {Name: a, Shared: true}, {Name: b, Shared: true}}
+}
+
 // allNames lists the names of some requests, each once.
 func allNames(of []history.Request) (all []string) {
 	for _, w := range of {
