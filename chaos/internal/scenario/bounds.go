@@ -36,6 +36,9 @@ func (p *Plan) boundWaiting(clients int) {
 		}
 		if s.Prompt {
 			r.Idle = beat/4 + 20*p.RTT
+			if s.Others[1] > 0 { // a waiter that has not seen the foreign holder yet sees it with its next heartbeat
+				r.Idle += beat
+			}
 		}
 	}
 	r.Grace = 2*time.Second + p.TTL + quarantine
