@@ -73,6 +73,10 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 		(&plainClient{Client: c, nodes: c.Process.Plain()}).work(ctx)
 		return nil
 	}
+	if d := c.Plan.Dialect(c.Number); d != nil {
+		(&foreignClient{Client: c, Dialect: d, nodes: c.Process.Foreign(d.Patience)}).work(ctx)
+		return nil
+	}
 	if n := c.Plan.Run.Members; n > 0 {
 		given := c.Role.Given
 		if given == nil {

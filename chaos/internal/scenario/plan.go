@@ -34,6 +34,8 @@ type Plan struct {
 	Replaced []Replacement // of members by other nodes, in order
 	Moves    []Move        // of the set, in order
 
+	Dialects []int // of the first clients, which are of other libraries: indexes of Dialects
+
 	Operators int // the clients that change the set: the first ones, and those that replace them
 
 	Scenario *Scenario       `json:"-"`
@@ -83,6 +85,11 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 		p.drawMoves(rng, arena, n, members, clients)
 	default:
 		p.drawFaults(rng, arena, n, clients)
+	}
+	if s.Others[1] > 0 {
+		for range min(s.Others[0]+rng.IntN(s.Others[1]-s.Others[0]+1), clients-1) {
+			p.Dialects = append(p.Dialects, rng.IntN(len(Dialects)))
+		}
 	}
 	p.head(arena, seed, n, members, clients)
 	return p
@@ -173,9 +180,13 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 	if s.Names {
 		o.Separator = cmp.Or(o.Separator, "/")
 	}
-	if s.Kinds {
+	switch {
+	case s.Kinds && s.Others[1] > 0: // other libraries know no paths
+		p.Wants = mix(rng, flat, "")
+		p.Names = allNames(p.Wants)
+	case s.Kinds:
 		o.Separator = cmp.Or(o.Separator, "/")
-		p.Wants = mix(rng, o.Separator)
+		p.Wants = mix(rng, Workloads, o.Separator)
 		if s.Folder {
 			p.Wants = folder(o.Separator)
 		}
@@ -220,6 +231,7 @@ func (p *Plan) head(arena Limits, seed uint64, nodes, members, clients int) {
 		p.Run.Members = members
 	}
 	p.Run.Settled = s.Tries
+	p.Run.Forgetful = s.Forgets && s.Others[1] > 0
 	if p.Run.Planned = s.Planned; s.Planned {
 		p.Run.TTL = p.TTL
 	}

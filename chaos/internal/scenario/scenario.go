@@ -110,7 +110,8 @@ type Scenario struct {
 	Kinds   bool              // locks of all kinds: shared, of several names, slots, paths
 	Folder  bool              // of these, only locks below a folder, which are shared, and that of the folder, for which clients ask once
 	Extend  bool              // holders extend their locks again and again
-	Plain   bool              // the last client is one of another library
+	Plain   bool              // the first client is one of another library
+	Others  [2]int            // how many of the clients, the first ones, are of other libraries, each with a dialect: from and to
 	Write   bool              // holders write to a resource
 	Unended bool              // holders may forget to release
 	Days    int               // the clients work at up to this many times, each Span long, with one to sixty days in between; 0: they work all the time

@@ -145,6 +145,20 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Slow, history.Cut, history.LoseReplies}, Rate: 3, Plain: true,
 	},
 	{
+		Name: "foreign clients", About: "clients of other libraries, each in a dialect of its own, lock the same names as ours, and every fault happens that a lock survives: all exclude each other",
+		Nodes: sizes, Clients: [2]int{4, 6}, Others: [2]int{2, 3}, TTL: ttls, RTT: rtts, Span: 2, Write: true, Unended: true, Workers: 2, Fast: true, Kinds: true, Weight: 3,
+		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Crash}, survived...), Rate: 4,
+	},
+	{
+		Name: "waiting among foreign clients", About: "the same, while clients of ours wait and nothing goes wrong: they get locks that are free soon, in their order",
+		Nodes: sizes, Clients: [2]int{4, 8}, Others: [2]int{1, 3}, TTL: []time.Duration{10 * time.Second}, RTT: rtts, Span: 2, Workers: 2, Queue: true, Kinds: true, Prompt: true, Weight: 6, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "foreign clients and forgetful nodes", About: "the same, while nodes lose their data, too: other libraries have no quarantine, but ours exclude each other, and get no lock that a foreign client had before they asked",
+		Nodes: sizes, Clients: [2]int{4, 6}, Others: [2]int{2, 3}, TTL: ttls, RTT: rtts, Span: 3, Write: true, Workers: 2, Fast: true, Spread: 1, Forgets: true, Weight: 3,
+		Troubles: append([]history.FaultKind{history.Pause, history.Crash, history.KillEmpty, history.KillEmpty, history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Flush}, survived...), Rate: 4,
+	},
+	{
 		Name: "forgetful minority", About: "a quorum larger than a majority survives nodes that lose their data",
 		Nodes: []int{5, 7}, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true,
 		Quorum: func(n int) int { return n - 1 }, Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Evict}, Rate: 4, Weak: 2,
