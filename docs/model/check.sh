@@ -363,6 +363,7 @@ without MAJORITY      'holders'     'told: since all others kept it or none'    
 
 # Waiting: the waiter is served.
 model=wait.pml finds=$liveness cycle='acceptance cycle'
+holds all   'wait: the waiter is served'
 holds all   'wait: the waiter is served, a node is down'           -DDOWN
 holds both  'wait: the waiter is served, others try'               -DDOWN -DTRY
 without QUEUE         "$cycle"      'wait: a client that tries goes before the waiters'  -DQUEUE -DDOWN -DTRY
