@@ -196,7 +196,7 @@ var (
 )
 
 // mostOfAReply is what a reply may cost a client in memory: TestEndlessReplies in internal/resp.
-const mostOfAReply = 64 << 20
+const mostOfAReply = 96 << 20
 
 // TestHostileNode: a node that answers anything to any command makes no client panic or take memory without bound. A
 // majority of honest nodes goes on, and the node is named where what it says cannot be a reply.
