@@ -127,7 +127,7 @@ nightly: ## run chaos with fresh seeds for NIGHT (8h), and keep the histories of
 servers: ## run tests, chaos and the command on each server of docs/servers.md, or on SERVERS, and write its table
 	.ci/servers $(SERVERS)
 
-tables: ## write the generated tables of docs/chaos.md anew
+tables: ## write the generated tables of docs/chaos.md and chaos/testdata/mutants.md anew
 	go test ./chaos -count=1 -timeout 20m -run 'TestMutants|TestScenarioTable' -update
 
 picture: ## draw docs/life.svg anew, and with tmux and Chromium docs/top*

@@ -510,17 +510,20 @@ func (lk *Locker) isClosing() bool {`},
 }
 
 var (
-	update  = flag.Bool("update", false, "write the tables in docs/chaos.md anew")
+	update  = flag.Bool("update", false, "write the tables in docs/chaos.md and testdata/mutants.md anew")
 	convict = flag.String("mutants", "", "build mutants, and have their scenarios convict them: `all`, or of those that one rule convicts in one arena the \"first\"")
 )
 
-// TestMutantsApply: the edits fit the source as it is, and the document has the mutants.
+// mutantsFile has the table of mutants.
+var mutantsFile = filepath.Join("testdata", "mutants.md")
+
+// TestMutantsApply: the edits fit the source as it is, and the table has the mutants.
 func TestMutantsApply(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join("..", "docs", "chaos.md"))
+	text, err := os.ReadFile(mutantsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -530,7 +533,7 @@ func TestMutantsApply(t *testing.T) {
 			t.Errorf("%s: %v", m.name, err)
 		}
 		if row := fmt.Sprintf("\n| %s | %s | %s |", m.name, m.scenario, m.arena); !*update && strings.Count(string(text), row) != 1 {
-			t.Errorf("docs/chaos.md does not have the row %q: make tables", row)
+			t.Errorf("%s does not have the row %q: make tables", mutantsFile, row)
 		}
 	}
 }
@@ -681,7 +684,7 @@ type conviction struct {
 
 // knownMutants returns the document's table.
 func knownMutants(t *testing.T) map[string]conviction {
-	text, err := os.ReadFile(filepath.Join("..", "docs", "chaos.md"))
+	text, err := os.ReadFile(mutantsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -727,7 +730,7 @@ func (m *mutant) convict(t *testing.T, root, dir, known string) (string, error) 
 	case m.arena != Model.Name:
 		number = fmt.Sprint("≤ ", m.within) // the order of go-redis's goroutines varies
 	case known != "" && known != number && !*update:
-		t.Logf("docs/chaos.md has schedule %s, which does not notice any more: make tables", known)
+		t.Logf("%s has schedule %s, which does not notice any more: make tables", mutantsFile, known)
 		number = known
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", m.name, m.scenario, m.arena, rule, number), nil
@@ -745,10 +748,13 @@ func (m *mutant) run(t *testing.T, binary, from, to string) (string, error) {
 	return string(out), nil
 }
 
-// document compares a table in docs/chaos.md with the present one, or writes it.
+// document compares a table in docs/chaos.md, or that of the mutants, with the present one, or writes it.
 func document(t *testing.T, name, table string) {
 	t.Helper()
 	file := filepath.Join("..", "docs", "chaos.md")
+	if name == "mutants" {
+		file = mutantsFile
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -766,7 +772,7 @@ func document(t *testing.T, name, table string) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the table of %s in docs/chaos.md is out of date: make tables writes it anew. It should be\n%s", name, table)
+		t.Errorf("the table of %s in %s is out of date: make tables writes it anew. It should be\n%s", name, file, table)
 	}
 }
 

@@ -118,12 +118,12 @@ func twins(t *testing.T) func(line string) bool {
 			return true
 		})
 	})
-	table := func(name string) string { // make tables writes it, and another test compares it with the source
-		_, part, _ := strings.Cut(readFile(t, "docs/chaos.md"), fmt.Sprintf("<!-- %s: generated -->", name))
+	table := func(file, name string) string { // make tables writes it, and another test compares it with the source
+		_, part, _ := strings.Cut(readFile(t, file), fmt.Sprintf("<!-- %s: generated -->", name))
 		part, _, _ = strings.Cut(part, fmt.Sprintf("<!-- %s: end -->", name))
 		return part
 	}
-	scenarios, mutants, searches := table("scenarios"), table("mutants"), readFile(t, "docs/model/check.sh")
+	scenarios, mutants, searches := table("docs/chaos.md", "scenarios"), table("chaos/testdata/mutants.md", "mutants"), readFile(t, "docs/model/check.sh")
 	return func(line string) bool {
 		kind, name, _ := strings.Cut(line, " ")
 		switch kind {
