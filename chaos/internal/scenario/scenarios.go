@@ -382,7 +382,7 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Pause, history.Suspend, history.Suspend, history.Crash, history.Skew}, Rate: 5,
 	},
 	{
-		Name: "kinds handed on", About: "locks of all kinds go from one process to another, while every fault happens that a lock survives, and nodes lose data and clocks are set",
+		Name: "kinds handed on", About: "locks of all kinds go from one process to another, under every fault that a lock survives, while nodes lose data and clocks are set",
 		Nodes: sizes, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 3, Write: true, Workers: 2, Kinds: true, Hands: true, Forgets: true, Apart: true, Weight: 4,
 		Troubles: append([]history.FaultKind{history.Step, history.Churn, history.Pause, history.Suspend, history.Crash, history.Skew, history.Mute, history.Deafen, history.KillEmpty, history.Flush}, survived...), Rate: 5, Only: []string{"model"},
 	},
@@ -392,12 +392,12 @@ var All = []*Scenario{
 		Troubles: append([]history.FaultKind{history.Step, history.Churn, history.Pause, history.Suspend, history.Crash, history.Skew, history.Mute, history.Deafen, history.KillEmpty, history.Flush, history.Repeat}, survived...), Rate: 4, Only: []string{"model"},
 	},
 	{
-		Name: "max-ttl in trouble", About: "an operator makes the longest TTL of the set shorter and longer, while every fault happens that a lock survives, and nodes lose data",
+		Name: "max-ttl in trouble", About: "an operator makes the longest TTL of the set shorter and longer under the same faults",
 		Nodes: []int{3, 3, 4, 5}, Clients: [2]int{3, 5}, TTL: []time.Duration{time.Second, 2 * time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Write: true, Kinds: true, Forgets: true, Settings: true, Weight: 4,
 		Troubles: append([]history.FaultKind{history.Pause, history.Suspend, history.Crash, history.Skew, history.Mute, history.Deafen, history.KillEmpty, history.Flush}, survived...), Rate: 4, Limit: 500 * ms, Only: []string{"model"},
 	},
 	{
-		Name: "kinds in a set that changes", About: "nodes come and go while locks of all kinds are held, handed on and waited for, calls are lost, and hosts are suspended or have their clocks set",
+		Name: "kinds in a set that changes", About: "nodes come and go while locks of all kinds are handed on and waited for, calls are lost, and hosts are suspended",
 		Nodes: []int{3, 3, 4}, Reserve: 2, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 12, Write: true, Workers: 2, Kinds: true, Hands: true, Forgets: true, Apart: true, Weight: 8,
 		Troubles: []history.FaultKind{history.Suspend, history.Skew, history.Mute, history.Deafen, history.Repeat, history.FlushScripts, history.LoseReplies, history.Crash}, Rate: 1.5, Only: []string{"model"},
 	},
