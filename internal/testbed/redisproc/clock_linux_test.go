@@ -246,7 +246,7 @@ func TestSlewClock(t *testing.T) {
 		const command = `EVAL "local t=redis.call('TIME') return t[1]*1000000+t[2]" 0`
 		before := time.Now()
 		got := time.UnixMicro(number(t, s, command))
-		return got.Sub(time.Now()) - time.Millisecond, got.Sub(before) + time.Millisecond
+		return time.Until(got) - time.Millisecond, got.Sub(before) + time.Millisecond
 	}
 	begin := time.Now()
 	slew(time.Second) // twice as fast
