@@ -382,7 +382,6 @@ func TestWhatOtherRightsGiveAway(t *testing.T) {
 	s := tenants(t)[0]
 	ask(t, s, "SET", "b:held", "token")
 	ask(t, s, "CONFIG", "SET", "masterauth", "of the default user")
-	c := raw(t, s, "a")
 	for right, tries := range map[string]struct {
 		args []any
 		want string
@@ -391,6 +390,7 @@ func TestWhatOtherRightsGiveAway(t *testing.T) {
 		"+config|get": {[]any{"config", "get", "*auth*"}, "of the default user"},
 		"+select":     {[]any{"select", 1}, "OK"},
 	} {
+		c := raw(t, s, "a") // SELECT changes its connection
 		if err := c.Do(t.Context(), tries.args...).Err(); !strings.HasPrefix(fmt.Sprint(err), "NOPERM") {
 			t.Errorf("without %s: %v", right, err)
 		}
