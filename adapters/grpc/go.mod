@@ -3,7 +3,7 @@ module github.com/quorumlock/redlock/adapters/grpc
 go 1.25.0
 
 require (
-	github.com/quorumlock/redlock v0.0.0
+	github.com/quorumlock/redlock v0.1.0
 	google.golang.org/grpc v1.84.0
 )
 

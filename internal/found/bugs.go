@@ -3,6 +3,26 @@ package main
 // bugs has the rows of docs/found.md, the latest mend first. To add one: docs/found.md.
 var bugs = []bug{
 	{
+		Name:  "terabyte",
+		What:  "A server that is none, or one that is hostile, ended every program that connected to it: it announced a string of a terabyte in its greeting, and go-redis made room for it.",
+		Since: "756dff4, the first commit",
+		By:    "a node that answers anything",
+		Mend:  "70eff65",
+		Files: []string{"terabyte_test.go"},
+		Kept:  true,
+		Run:   "go test . -run TestNodeAnnouncesATerabyte",
+		Says:  "out of memory",
+	},
+	{
+		Name:  "place-after-a-suspension",
+		What:  "A call that waited behind another one of its process while the host was suspended, or its clock set, never got a place in the nodes' queues: all that came later went before it.",
+		Since: "the queues",
+		By:    "chaos, \"kinds of clients\", once in 400 schedules, when coverage showed that no scenario had suspended hosts and readers",
+		Mend:  "4600cb0",
+		Files: []string{"wait_test.go"},
+		Run:   "go test . -run TestPlaceOfACallAfterASuspension",
+	},
+	{
 		Name:  "prepare-before-the-nodes",
 		What:  "`redlock prepare --max-ttl` made no set if the nodes were started only while it waited, and exited with 0: the first program that locked made the set, with its own longest TTL.",
 		Since: "5a44f40, which has `prepare --max-ttl` make the set",
