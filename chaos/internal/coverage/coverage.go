@@ -8,34 +8,6 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// A Table has one sort of situations: each row with each column is one.
-type Table struct {
-	Name  string
-	About string
-
-	Rows, Columns []string
-}
-
-// Tables lists all tables.
-var Tables = []*Table{faults, kinds, nodes, answers, lanes, votes, waiters, locks, sets, ideas}
-
-// A Situation is one pair of one table.
-type Situation struct{ Table, Row, Column string }
-
-func (s Situation) String() string { return s.Table + " | " + s.Row + " | " + s.Column }
-
-// Situations lists all situations, in the order of the tables.
-func Situations() (all []Situation) {
-	for _, t := range Tables {
-		for _, row := range t.Rows {
-			for _, column := range t.Columns {
-				all = append(all, Situation{t.Name, row, column})
-			}
-		}
-	}
-	return all
-}
-
 // A Sheet has the situations that one schedule has reached.
 type Sheet struct {
 	makes   []Situation // of the table faults: the scenario has both the fault and the step

@@ -7,6 +7,21 @@ import (
 	"strings"
 )
 
+// Tables lists all tables.
+var Tables = []*Table{faults, kinds, nodes, answers, lanes, votes, waiters, locks, sets, ideas}
+
+// Situations lists all situations, in the order of the tables.
+func Situations() (all []Situation) {
+	for _, t := range Tables {
+		for _, row := range t.Rows {
+			for _, column := range t.Columns {
+				all = append(all, Situation{t.Name, row, column})
+			}
+		}
+	}
+	return all
+}
+
 //go:embed situations.txt
 var situations string
 
