@@ -439,6 +439,22 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/believed.go", "case w.Follows(d):", "case w.Same(d):"},
 	}, "model", "sets that move", 500},
 
+	// What is promised toward clients of other libraries.
+	{"plain commands: a foreign client may have the key", []edit{
+		{"internal/wire/plain.go", "case !p.Set && p.Holder != token:", "case !p.Set && p.Holder != token && Signed(p.Holder):"},
+		{"internal/wire/plain.go", "case p.Holder != token:", "case p.Holder != token && (p.Holder == \"\" || Signed(p.Holder)):"},
+	}, "model", "foreign clients", 200},
+	{"a foreign lock is waited for to the end of its TTL", []edit{
+		{"internal/waitlist/refusal.go", "d = min(d, Backoff(try, ttl, jitter)) // such clients send no message", "d = r.FreeIn() + time.Millisecond"},
+	}, "model", "waiting among foreign clients", 200},
+	{"an extension takes the place of a foreign token", []edit{
+		{"internal/testbed/model/plain.go", "case !there || e.token != c.Token:", "case !there || e.token != c.Token && (c.Op != wire.Extend || wire.Signed(e.token)):"},
+		{"internal/testbed/model/scripts.go", "\t\tdefault:\n\t\t\treturn h.list(), nil\n\t\t}\n\t}\n\tif n.readOnly {", "\t\tcase wire.Signed(h.who):\n\t\t\treturn h.list(), nil\n\t\t}\n\t}\n\tif n.readOnly {"},
+	}, "model", "foreign clients and forgetful nodes", 500},
+	{"a node that was filled up counts at once", []edit{
+		{"round.go", "return filled == 0 || filled < last", "_ = last\n\treturn filled >= 0"},
+	}, "model", "foreign clients and forgetful nodes", 3000},
+
 	// The steps of the nodes: the scripts themselves.
 	{"a release deletes any lock", []edit{
 		{"internal/script/release_usual.lua", "if redis.pcall('GETRANGE', key, '0', $lastOfToken) == ARGV[1] then", "if redis.pcall('GET', key) then"},

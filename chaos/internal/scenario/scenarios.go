@@ -140,21 +140,21 @@ var All = []*Scenario{
 		Troubles: survived, Rate: 30, Spread: 3, Weight: 6,
 	},
 	{
-		Name: "neighbours", About: "a client of another library locks the same names, as the Redlock page says",
+		Name: "neighbours", About: "a client of another library locks the same names",
 		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5,
 		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Slow, history.Cut, history.LoseReplies}, Rate: 3, Plain: true,
 	},
 	{
-		Name: "foreign clients", About: "clients of other libraries, each in a dialect of its own, lock the same names as ours, and every fault happens that a lock survives: all exclude each other",
+		Name: "foreign clients", About: "clients of other libraries, in several dialects, lock the same names, under every fault that a lock survives: all exclude each other",
 		Nodes: sizes, Clients: [2]int{4, 6}, Others: [2]int{2, 3}, TTL: ttls, RTT: rtts, Span: 2, Write: true, Unended: true, Workers: 2, Fast: true, Kinds: true, Weight: 3,
 		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Crash}, survived...), Rate: 4,
 	},
 	{
-		Name: "waiting among foreign clients", About: "the same, while clients of ours wait and nothing goes wrong: they get locks that are free soon, in their order",
+		Name: "waiting among foreign clients", About: "the same, and nothing goes wrong: our waiters soon get a lock that is free, in their order",
 		Nodes: sizes, Clients: [2]int{4, 8}, Others: [2]int{1, 3}, TTL: []time.Duration{10 * time.Second}, RTT: rtts, Span: 2, Workers: 2, Queue: true, Kinds: true, Prompt: true, Weight: 6, Only: []string{"model", "miniredis"},
 	},
 	{
-		Name: "foreign clients and forgetful nodes", About: "the same, while nodes lose their data, too: other libraries have no quarantine, but ours exclude each other, and get no lock that a foreign client had before they asked",
+		Name: "foreign clients and forgetful nodes", About: "the same, and nodes lose their data: ours exclude each other, and get no lock that a foreign client had before they asked",
 		Nodes: sizes, Clients: [2]int{4, 6}, Others: [2]int{2, 3}, TTL: ttls, RTT: rtts, Span: 3, Write: true, Workers: 2, Fast: true, Spread: 1, Forgets: true, Weight: 3,
 		Troubles: append([]history.FaultKind{history.Pause, history.Crash, history.KillEmpty, history.KillEmpty, history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Flush}, survived...), Rate: 4,
 	},
