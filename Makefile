@@ -46,7 +46,7 @@ TESTALL = go run ./internal/testall
 # Without a C compiler, which it needs, RACE is empty.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race -cpu 1)
 
-.PHONY: help found test race mutants vet platforms tidy api names first stranger fuzz bench demo cover ci chaos nightly servers tables picture recipes model quickmodel reproducible release-check
+.PHONY: help found test race mutants vet platforms oldest tidy api names first stranger fuzz bench demo cover ci chaos nightly servers tables picture recipes model quickmodel reproducible release-check
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -70,7 +70,17 @@ vet: ## gofmt, go vet, staticcheck, govulncheck, and actionlint for the workflow
 	.ci/vulnerabilities $(GOVULNCHECK)
 	go run $(ACTIONLINT)
 
-platforms: ## go vet for other systems and machines: takes minutes the first time
+# The go.mod of each published module has the oldest Go and the oldest dependencies that it allows: so the tests
+# run with these, except that Go is the newest here. What needs a later Go or the history of the tree is left out.
+OLDEST = go$$(awk '$$1 == "go" { print $$2 }' go.mod)
+
+oldest: ## run the quick tests of the published modules with the oldest Go that they allow
+	@.ci/modules | while read -r dir; do \
+		(cd $$dir && export REDLOCK_SERVERS=0 GOTOOLCHAIN=$(OLDEST) && go version && echo "$$dir: $$(go list -m github.com/redis/go-redis/v9)" && \
+		 go test $$(go list ./... | grep -Ev '/internal/(found|repotest|testall)$$')) || exit 1; \
+	done
+
+platforms: ## go vet, of tests too, for other systems and machines: takes minutes the first time
 	@for on in windows/amd64 darwin/arm64 freebsd/amd64 linux/386; do \
 		echo "go vet for $$on"; GOOS=$${on%/*} GOARCH=$${on#*/} CGO_ENABLED=0 go vet ./... || exit 1; \
 	done
