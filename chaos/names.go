@@ -143,8 +143,16 @@ const (
 	Clock        = history.Clock
 	Still        = history.Still
 	Mislead      = history.Mislead
+	Copy         = history.Copy
 	Remake       = history.Remake
 	Restore      = history.Restore
+	CutFile      = history.CutFile
+	FlipFile     = history.FlipFile
+	OldFile      = history.OldFile
+	OtherFile    = history.OtherFile
+	PowerCut     = history.PowerCut
+	DiskFull     = history.DiskFull
+	Slew         = history.Slew
 	Boot         = history.Boot
 	Pause        = history.Pause
 	Suspend      = history.Suspend

@@ -3,6 +3,17 @@ package main
 // bugs has the rows of docs/found.md, the latest mend first. To add one: docs/found.md.
 var bugs = []bug{
 	{
+		Name:  "terabyte",
+		What:  "A server that is none, or one that is hostile, ended every program that connected to it: it announced a string of a terabyte in its greeting, and go-redis made room for it.",
+		Since: "756dff4, the first commit",
+		By:    "a node that answers anything",
+		Mend:  "70eff65",
+		Files: []string{"terabyte_test.go"},
+		Kept:  true,
+		Run:   "go test . -run TestNodeAnnouncesATerabyte",
+		Says:  "out of memory",
+	},
+	{
 		Name:  "place-after-a-suspension",
 		What:  "A call that waited behind another one of its process while the host was suspended, or its clock set, never got a place in the nodes' queues: all that came later went before it.",
 		Since: "the queues",

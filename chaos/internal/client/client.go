@@ -73,6 +73,10 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 		(&plainClient{Client: c, nodes: c.Process.Plain()}).work(ctx)
 		return nil
 	}
+	if d := c.Plan.Dialect(c.Number); d != nil {
+		(&foreignClient{Client: c, Dialect: d, nodes: c.Process.Foreign(d.Patience)}).work(ctx)
+		return nil
+	}
 	if n := c.Plan.Run.Members; n > 0 {
 		given := c.Role.Given
 		if given == nil {
@@ -97,6 +101,8 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 	switch {
 	case c.Role.Operator && c.Plan.Scenario.Planned:
 		c.replaces(ctx)
+	case c.Role.Operator && c.Plan.Scenario.Moves:
+		c.moves(ctx)
 	case c.Role.Operator:
 		c.operate(ctx)
 	case c.Plan.Scenario.Break && c.Number == 1:
@@ -207,6 +213,9 @@ func (c *Client) work(ctx context.Context) {
 				pause := c.Plan.TTL / 4
 				if c.Plan.Scenario.Brief {
 					pause /= 8
+				}
+				if c.Plan.Scenario.Moves { // a long life
+					pause *= 8
 				}
 				wait := 1 + scenario.Below(rng, pause)
 				if c.Plan.Scenario.Tries {

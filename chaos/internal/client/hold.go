@@ -109,6 +109,9 @@ func (h *hold) drawLimit(ctx context.Context) (asking context.Context, cancel co
 	}
 	limit = 1 + scenario.Below(rng, p.TTL)
 	verb = scenario.Pick(rng, p.Scenario.Verbs())
+	if p.Scenario.Folder && !h.request.Shared {
+		verb = "try"
+	}
 	h.renewed = h.renewed || verb == "do"
 	asking = ctx
 	// A client that is alone meets no conflict, and a single round is enough; but on a real machine
@@ -183,6 +186,14 @@ func (h *hold) live() {
 		Wait(h.ctx, 1+scenario.Below(rng, most))
 		h.pass()
 		return
+	}
+	for c.Plan.Scenario.Extend && h.ctx.Err() == nil && rng.IntN(16) > 0 {
+		Wait(h.ctx, 1+scenario.Below(rng, c.Plan.TTL/32))
+		h.pass()
+		h.look()
+		if h.ctx.Err() == nil {
+			h.extend()
+		}
 	}
 	if c.Plan.Scenario.Hands && !h.renewed && rng.IntN(2) == 0 {
 		h.handOn() // at once, while some nodes have not answered yet

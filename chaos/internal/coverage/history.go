@@ -26,7 +26,8 @@ var faults = &Table{
 			history.Part, history.Reset, history.LoseReplies, history.TearReplies, history.Repeat, history.RepeatLate, history.Flush, history.Evict,
 			history.Full, history.ReadOnly, history.Loading, history.Locked, history.Crowded, history.FlushScripts, history.Busy, history.Foreign,
 			history.Values, history.Forget, history.Step, history.Mute, history.Deafen, history.Churn, history.Clock, history.Still,
-			history.Mislead, history.Restore, history.Remake, history.Boot, history.Pause, history.Suspend, history.Crash, history.Skew,
+			history.Mislead, history.Restore, history.Copy, history.Remake, history.Boot, history.Pause, history.Suspend, history.Crash, history.Skew,
+			history.CutFile, history.FlipFile, history.OldFile, history.OtherFile, history.PowerCut, history.DiskFull, history.Slew,
 		} {
 			all = append(all, string(kind))
 		}

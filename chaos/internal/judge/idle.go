@@ -21,6 +21,17 @@ func idle(r *record) {
 		o := &r.ops[k]
 		had[o.request] = append(had[o.request], stretch{r.events[o.got].At, r.free(o)})
 	}
+	for k := range r.ops { // a client of another library keeps some nodes for itself while it asks
+		o := &r.ops[k]
+		if !r.foreign(o) {
+			continue
+		}
+		end := o.died
+		if o.end >= 0 {
+			end = r.events[o.end].At
+		}
+		had[o.request] = append(had[o.request], stretch{r.events[o.ask].At, end})
+	}
 	waits := r.waits()
 	for v := range waits {
 		if len(waits[v]) == 0 {

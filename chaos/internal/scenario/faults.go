@@ -21,8 +21,9 @@ type faultDraw struct {
 	rng   *rand.Rand
 	nodes int
 	limit time.Duration
-	back  []bool // by node: its clock is set back, and not forward
-	ahead bool   // clocks of booting nodes are ahead
+	back  []bool          // by node: its clock is set back, and not forward
+	moved []time.Duration // by node: how far its clock was set, in all (Near)
+	ahead bool            // clocks of booting nodes are ahead
 	busy  map[place]time.Duration
 }
 
@@ -34,7 +35,7 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 	if len(kinds) == 0 {
 		return
 	}
-	d := faultDraw{plan: p, rng: rng, nodes: nodes, limit: s.Limit, back: make([]bool, nodes), busy: make(map[place]time.Duration)}
+	d := faultDraw{plan: p, rng: rng, nodes: nodes, limit: s.Limit, back: make([]bool, nodes), moved: make([]time.Duration, nodes), busy: make(map[place]time.Duration)}
 	weak := rng.Perm(nodes)
 	for i := range d.back {
 		d.back[i] = rng.IntN(4) == 0
@@ -75,6 +76,10 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 		f.At = f.At.Truncate(model.Slot) + time.Duration(len(p.Faults)%model.Actors)
 		f.For = min(f.For, p.Span-f.At).Truncate(model.Slot)
 		if f.At < d.busy[where] || f.For < 0 {
+			continue
+		}
+		if f.Kind == history.PowerCut {
+			d.everywhere(f)
 			continue
 		}
 		d.busy[where] = f.At + f.For
@@ -122,6 +127,12 @@ func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 		f.By = (ms + Below(rng, 20*ms)).Truncate(model.Slot)
 	case history.Mislead, history.Restore:
 		f.Times = 1 + rng.IntN(64)
+	case history.CutFile, history.FlipFile, history.OtherFile:
+		f.Times = 1 + rng.IntN(1<<20)
+	case history.OldFile:
+		f.By = Below(rng, f.At)
+	case history.Slew:
+		f.By = Below(rng, 19800*us) - 9900*us
 	case history.Step:
 		return d.step(f, where)
 	case history.Boot:
@@ -130,6 +141,23 @@ func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 		f.For, f.By = 0, 1+Below(rng, p.TTL)
 	}
 	return true
+}
+
+// everywhere makes all nodes die at the moment of a fault of one of them, unless one is dead already. Each is restarted
+// after another time, and has lost more or less of its last second, as with appendfsync everysec.
+func (d *faultDraw) everywhere(f history.Fault) {
+	for i := range d.nodes {
+		if f.At < d.busy[place{group(f.Kind), i}] {
+			return
+		}
+	}
+	for i := range d.nodes {
+		f := f
+		f.Node, f.By = i, Below(d.rng, time.Second)
+		f.For = min(1+Below(d.rng, d.limit), d.plan.Span-f.At).Truncate(model.Slot)
+		d.busy[place{group(f.Kind), i}] = f.At + f.For
+		d.plan.Faults = append(d.plan.Faults, f)
+	}
 }
 
 // step sets a node's clock: not before all clients have seen it, and always in the same direction.
@@ -141,6 +169,12 @@ func (d *faultDraw) step(f *history.Fault, where *place) bool {
 	f.For, f.By = 0, 1+Below(rng, []time.Duration{2 * p.TTL, p.TTL / 8}[rng.IntN(2)])
 	if d.back[f.Node] || p.Scenario.Reserve > 0 {
 		f.By = -f.By
+	}
+	if p.Scenario.Near {
+		if (d.moved[f.Node] + f.By).Abs() > 120*ms { // the default MaxNodeSkew is 250 ms at least
+			return false
+		}
+		d.moved[f.Node] += f.By
 	}
 	if p.Scenario.Poison { // here it is set right again, and only at a minority of nodes
 		f.For, f.By = 1+Below(rng, d.limit), time.Hour+Below(rng, 60*24*time.Hour)
@@ -169,7 +203,8 @@ func (d *faultDraw) boot(f *history.Fault) bool {
 // group names the place that a kind of fault takes at a node while it lasts.
 func group(t history.FaultKind) string {
 	switch t {
-	case history.Kill, history.KillEmpty, history.Hang, history.Still, history.Boot, history.Mislead, history.Restore:
+	case history.Kill, history.KillEmpty, history.Hang, history.Still, history.Boot, history.Mislead, history.Restore,
+		history.CutFile, history.FlipFile, history.OldFile, history.OtherFile, history.PowerCut:
 		return "process"
 	case history.Slow, history.Jitter:
 		return "delay"

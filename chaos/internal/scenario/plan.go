@@ -32,6 +32,9 @@ type Plan struct {
 
 	Large    bool          // some clients want a quorum larger than a majority, and a majority of nodes is well
 	Replaced []Replacement // of members by other nodes, in order
+	Moves    []Move        // of the set, in order
+
+	Dialects []int // of the first clients, which are of other libraries: indexes of Dialects
 
 	Operators int // the clients that change the set: the first ones, and those that replace them
 
@@ -78,8 +81,15 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 		p.drawAway(rng, arena, n)
 	case s.Planned:
 		p.drawReplaced(rng, arena, n, members)
+	case s.Moves:
+		p.drawMoves(rng, arena, n, members, clients)
 	default:
 		p.drawFaults(rng, arena, n, clients)
+	}
+	if s.Others[1] > 0 {
+		for range min(s.Others[0]+rng.IntN(s.Others[1]-s.Others[0]+1), clients-1) {
+			p.Dialects = append(p.Dialects, rng.IntN(len(Dialects)))
+		}
 	}
 	p.head(arena, seed, n, members, clients)
 	return p
@@ -170,9 +180,16 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 	if s.Names {
 		o.Separator = cmp.Or(o.Separator, "/")
 	}
-	if s.Kinds {
+	switch {
+	case s.Kinds && s.Others[1] > 0: // other libraries know no paths
+		p.Wants = mix(rng, flat, "")
+		p.Names = allNames(p.Wants)
+	case s.Kinds:
 		o.Separator = cmp.Or(o.Separator, "/")
-		p.Wants = mix(rng, o.Separator)
+		p.Wants = mix(rng, Workloads, o.Separator)
+		if s.Folder {
+			p.Wants = folder(o.Separator)
+		}
 		p.Names = allNames(p.Wants)
 	}
 }
@@ -214,6 +231,7 @@ func (p *Plan) head(arena Limits, seed uint64, nodes, members, clients int) {
 		p.Run.Members = members
 	}
 	p.Run.Settled = s.Tries
+	p.Run.Forgetful = s.Forgets && s.Others[1] > 0
 	if p.Run.Planned = s.Planned; s.Planned {
 		p.Run.TTL = p.TTL
 	}
@@ -245,4 +263,12 @@ func Pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] 
 // Below draws a duration below d.
 func Below(rng *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(max(int64(d), 1)))
+}
+
+// Dialect returns the dialect of a client; nil: it is a client of this library.
+func (p *Plan) Dialect(client int) *Dialect {
+	if client > len(p.Dialects) {
+		return nil
+	}
+	return &Dialects[p.Dialects[client-1]]
 }

@@ -15,6 +15,9 @@ func (s *Scenario) Verbs() []string {
 	if s.Once || s.Tries {
 		return []string{"try"}
 	}
+	if s.Folder {
+		return []string{"acquire"}
+	}
 	if s.Queue {
 		return []string{"acquire", "acquire", "acquire", "acquire", "acquire", "acquire", "try", "do"}
 	}
@@ -88,6 +91,7 @@ type Scenario struct {
 	Fast     bool                // the nodes' clocks run fast, by nearly as much as the drift allows
 	Wrong    bool                // the clients' clocks show anything
 	Poison   bool                // only clocks of a minority are set, and set right again
+	Near     bool                // clocks are set, and stay so near to each other that no node loses its vote for good
 	Apart    bool                // the clients do not compare the nodes' clocks with each other
 	Forgets  bool                // nodes lose their data, so that a quarantine is needed
 	Default  bool                // the quarantine is the library's default, and not a shorter one
@@ -97,13 +101,17 @@ type Scenario struct {
 	Least   int               // operators leave at least this many members, and the quorum is a majority of them; 0: they leave two at least, mostly three, and set any quorum
 	Rivals  bool              // there are three operators, and they begin at the same moments
 	Planned bool              // an operator replaces the members one after another, many times, and does nothing else; some members are dead by then
+	Moves   bool              // an operator moves the set from nodes to nodes, and there are sleepers, copies and outages (drawMoves)
 	Lost    bool              // most members of a set that was changed may lose their data: an operator restores the set, now and then and in the end, and then programs are started with its nodes
 	Keep    bool              // some holders keep their locks for many TTLs, renewed
 	Break   bool              // the first client breaks locks, and takes none but in the end
 	Own     bool              // each client has settings of its own, which may disagree with those of the set
 	Spread  int               // over how many names the clients spread; 0: one or two
 	Kinds   bool              // locks of all kinds: shared, of several names, slots, paths
-	Plain   bool              // the last client is one of another library
+	Folder  bool              // of these, only locks below a folder, which are shared, and that of the folder, for which clients ask once
+	Extend  bool              // holders extend their locks again and again
+	Plain   bool              // the first client is one of another library
+	Others  [2]int            // how many of the clients, the first ones, are of other libraries, each with a dialect: from and to
 	Write   bool              // holders write to a resource
 	Unended bool              // holders may forget to release
 	Days    int               // the clients work at up to this many times, each Span long, with one to sixty days in between; 0: they work all the time

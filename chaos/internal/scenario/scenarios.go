@@ -140,9 +140,23 @@ var All = []*Scenario{
 		Troubles: survived, Rate: 30, Spread: 3, Weight: 6,
 	},
 	{
-		Name: "neighbours", About: "a client of another library locks the same names, as the Redlock page says",
+		Name: "neighbours", About: "a client of another library locks the same names",
 		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5,
 		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Slow, history.Cut, history.LoseReplies}, Rate: 3, Plain: true,
+	},
+	{
+		Name: "foreign clients", About: "clients of other libraries, in several dialects, lock the same names, under every fault that a lock survives: all exclude each other",
+		Nodes: sizes, Clients: [2]int{4, 6}, Others: [2]int{2, 3}, TTL: ttls, RTT: rtts, Span: 2, Write: true, Unended: true, Workers: 2, Fast: true, Kinds: true, Weight: 3,
+		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Crash}, survived...), Rate: 4,
+	},
+	{
+		Name: "waiting among foreign clients", About: "the same, and nothing goes wrong: our waiters soon get a lock that is free, in their order",
+		Nodes: sizes, Clients: [2]int{4, 8}, Others: [2]int{1, 3}, TTL: []time.Duration{10 * time.Second}, RTT: rtts, Span: 2, Workers: 2, Queue: true, Kinds: true, Prompt: true, Weight: 6, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "foreign clients and forgetful nodes", About: "the same, and nodes lose their data: ours exclude each other, and get no lock that a foreign client had before they asked",
+		Nodes: sizes, Clients: [2]int{4, 6}, Others: [2]int{2, 3}, TTL: ttls, RTT: rtts, Span: 3, Write: true, Workers: 2, Fast: true, Spread: 1, Forgets: true, Weight: 3,
+		Troubles: append([]history.FaultKind{history.Pause, history.Crash, history.KillEmpty, history.KillEmpty, history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Flush}, survived...), Rate: 4,
 	},
 	{
 		Name: "forgetful minority", About: "a quorum larger than a majority survives nodes that lose their data",
@@ -294,12 +308,38 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Kill, history.KillEmpty}, Only: []string{"model"},
 	},
 	{
+		Name: "sets that move", About: "an operator makes the set larger and smaller and moves it away from all its nodes, clients sleep through several changes, a node has a copy of another's data, and nodes lose their data, one, most or all, so that the set heals, is restored or made anew",
+		Nodes: []int{3, 3, 4}, Reserve: 4, Least: 3, Clients: [2]int{4, 5}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms}, RTT: rtts, Span: 8, Write: true, Keep: true, Spread: 1, Forgets: true, Moves: true, Weight: 40,
+		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Slow, history.Jitter, history.Cut, history.Reset}, Rate: 0.2, Only: []string{"model"},
+	},
+	{
 		Name: "tries at once", About: "clients ask once for a free lock, all at the same moment, and each is near to another node, as where each zone has one: one of them gets it, and the others are denied it, within a NodeTimeout",
 		Nodes: sizes, Clients: [2]int{2, 8}, TTL: []time.Duration{5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 24, Spread: 1, Tries: true, Weight: 2, Only: []string{"model"},
 	},
 	{
 		Name: "slow hooks", About: "the clients' hooks sleep for longer than their locks live, or write to a pipe that nobody reads: renewals, releases and waiters do not wait for them",
 		Nodes: sizes, Clients: [2]int{1, 4}, TTL: ttls, RTT: rtts, Span: 4, Write: true, Unended: true, Workers: 3, Fast: true, Slow: true, Weight: 2, Only: []string{"model", "miniredis"},
+	},
+
+	// Situations that the scenarios above seldom make.
+	{
+		Name: "newcomers", About: "programs start and wait while the computer that all servers are on does not run them for a moment: they are served in the order in which they came",
+		Nodes: []int{3, 5}, Clients: [2]int{4, 6}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 12, Workers: 3, Queue: true, Spread: 1, Weight: 6,
+		Troubles: []history.FaultKind{history.Still, history.Crash, history.Crash}, Rate: 3, Limit: 600 * ms, Only: []string{"model"},
+	},
+	{
+		Name: "readers below a folder", About: "clients share locks below a folder, and others try once for the folder: no reader waits for those",
+		Nodes: []int{4, 5, 7}, Clients: [2]int{5, 8}, TTL: []time.Duration{10 * time.Second}, RTT: rtts, Span: 1, Workers: 2, Queue: true, Kinds: true, Folder: true, Prompt: true, Weight: 6, Only: []string{"model"},
+	},
+	{
+		Name: "broken while extended", About: "holders extend their locks again and again while an operator breaks them",
+		Nodes: sizes, Clients: [2]int{3, 4}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: append([]time.Duration{20 * ms}, rtts...), Span: 4, Spread: 1, Break: true, Extend: true, Weight: 3,
+		Troubles: []history.FaultKind{history.Slow, history.Jitter, history.Cut, history.CutRequests, history.LoseReplies, history.Hang}, Rate: 3, Only: []string{"model"},
+	},
+	{
+		Name: "clocks set a little", About: "any number of nodes' clocks are set by more than the drift, and stay so near to each other that no node loses its vote for good",
+		Nodes: sizes, Clients: some, TTL: []time.Duration{50 * ms, 50 * ms, 200 * ms}, RTT: rtts, Span: 3, Write: true, Spread: 1, Forgets: true, Near: true,
+		Troubles: []history.FaultKind{history.Step}, Rate: 4, Only: []string{"model"},
 	},
 
 	{
@@ -311,6 +351,28 @@ var All = []*Scenario{
 		Name: "big foreign values", About: "a minority of nodes has values of other programs where locks and their queues should be, some of megabytes: every client is served, the values stay as they are, and no client is sent a whole one",
 		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Kinds: true, Minority: true, Weight: 3,
 		Troubles: []history.FaultKind{history.Values}, Rate: 4, Only: []string{"miniredis"},
+	},
+
+	// Faults of disks and clocks of real servers.
+	{
+		Name: "damaged files", About: "append-only files of a minority of nodes are cut, have bits flipped, are old or those of another node, or disks are full: every client is served",
+		Nodes: sizes, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 8, Write: true, Spread: 1, Minority: true, Forgets: true, Fresh: true, Weight: 4,
+		Troubles: []history.FaultKind{history.CutFile, history.FlipFile, history.OldFile, history.OtherFile, history.DiskFull, history.Kill}, Rate: 2, Only: []string{"real"},
+	},
+	{
+		Name: "power cuts", About: "all servers die at once and lose up to a second, as with `appendfsync everysec`; files of any number of nodes are cut or old, or disks are full",
+		Nodes: sizes, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 8, Write: true, Spread: 1, Forgets: true, Fresh: true, Weight: 4,
+		Troubles: []history.FaultKind{history.PowerCut, history.PowerCut, history.CutFile, history.OldFile, history.DiskFull, history.DiskFull}, Rate: 1.5, Limit: 500 * ms, Only: []string{"real"},
+	},
+	{
+		Name: "an old file of a set that changes", About: "operators change the set while one node comes up with an old file or that of another node",
+		Nodes: []int{3, 3, 4}, Reserve: 2, Least: 3, Clients: [2]int{4, 6}, TTL: []time.Duration{200 * ms, 500 * ms}, RTT: rtts, Span: 16, Write: true, Workers: 2, Forgets: true, Harmless: true, Weak: 1, Weight: 8,
+		Troubles: []history.FaultKind{history.OldFile, history.OldFile, history.OtherFile, history.Crash}, Rate: 1, Only: []string{"real"},
+	},
+	{
+		Name: "slewed clocks", About: "nodes' clocks gain or lose up to 1 %, for a while, and nodes die",
+		Nodes: sizes, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Fresh: true, Weight: 2,
+		Troubles: []history.FaultKind{history.Slew, history.Slew, history.Slew, history.Slew, history.Kill}, Rate: 6, Only: []string{"real"},
 	},
 
 	// Pairs of a fault and a step, or of an event and a kind of lock, that no scenario above makes (package coverage).
