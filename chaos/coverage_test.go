@@ -158,5 +158,5 @@ func TestCoverageTable(t *testing.T) {
 		reached := by[coverage.Soon] + by[coverage.Night]
 		fmt.Fprintf(&rows, "| %s: %s | %d | %d | %d | %d | %d |\n", table.Name, table.About, by[coverage.Soon], reached, table.Missed-reached, table.Unmade, table.Never)
 	}
-	document(t, "coverage", fmt.Sprintf("| Situations | Reached by %d schedules | By %d | Hardly, or not | Not made | Impossible |\n|---|---|---|---|---|---|\n%s", fewSchedules, nightSchedules, &rows))
+	document(t, "coverage", fmt.Sprintf("| Situations | Reached by %d schedules | %d | Hardly, or not | No scenario | Impossible |\n|---|---|---|---|---|---|\n%s", fewSchedules, nightSchedules, &rows))
 }

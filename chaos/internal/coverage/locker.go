@@ -13,7 +13,7 @@ import (
 )
 
 var answers = &Table{
-	Name: "answers", About: "a node's answer, the step, and whether it was decided before",
+	Name: "answers", About: "a node's answer, the step, in time or later",
 	Rows: []string{
 		"granted", "held", "reserved", "gone", "stolen", "refilled", "not a lock", "timeout", "unreachable", "loading", "read-only", "out of memory",
 		"denied", "busy", "quarantined", "late", "ineligible", "failed", "void",
@@ -24,29 +24,29 @@ var answers = &Table{
 // The tables of transitions: of the state in the row follows that in the column. Each Locker has its own states.
 var (
 	lanes = &Table{
-		Name: "lanes", About: "transitions of a lane",
+		Name: "lanes", About: "transitions",
 		Rows:    []string{"new", "answers", "refuses", "silent", "broken", "down", "up"},
 		Columns: []string{"answers", "refuses", "silent", "broken", "down", "up"},
 	}
 	votes = &Table{
-		Name: "votes", About: "transitions of a node's vote",
+		Name: "votes", About: "transitions",
 		Rows: []string{"unknown", "votes", "no vote: quarantine", "no vote: clock apart", "no vote: fence ahead"},
 		Columns: []string{
 			"votes", "empty", "another process", "long ago", "marker of the future", "clock forward", "longer TTL", "clock back", "clock apart", "fence ahead",
 		},
 	}
 	waiters = &Table{
-		Name: "waiters", About: "transitions of a waiter",
+		Name: "waiters", About: "transitions",
 		Rows:    []string{"tries", "asks", "behind others of its process", "held", "no quorum"},
 		Columns: []string{"behind others of its process", "held", "no quorum", "got", "ends: held", "ends: no quorum", "ends: cancelled", "ends: closed", "ends: other"},
 	}
 	locks = &Table{
-		Name: "locks", About: "transitions of a lock",
+		Name: "locks", About: "transitions",
 		Rows:    []string{"new", "attached", "extended", "failed once", "failed again"},
 		Columns: []string{"extended", "failed", "lost", "released", "not released"},
 	}
 	sets = &Table{
-		Name: "sets", About: "transitions of a set",
+		Name: "sets", About: "transitions",
 		Rows:    []string{"given", "described", "changed"},
 		Columns: []string{"described", "a member more", "a member less", "another quorum", "another longest TTL", "the same again", "several changes", "another set"},
 	}

@@ -377,12 +377,12 @@ var All = []*Scenario{
 
 	// Pairs of a fault and a step, or of an event and a kind of lock, that no scenario above makes (package coverage).
 	{
-		Name: "kinds of clients", About: "clients that hold locks of all kinds, or wait for them, are stopped, suspended and die, and their clocks are set",
+		Name: "kinds of clients", About: "clients with locks of all kinds are stopped and suspended, die, and have their clocks set",
 		Nodes: []int{3, 4, 5}, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 2, Write: true, Unended: true, Workers: 2, Kinds: true, Weight: 3,
 		Troubles: []history.FaultKind{history.Pause, history.Suspend, history.Suspend, history.Crash, history.Skew}, Rate: 5,
 	},
 	{
-		Name: "kinds handed on", About: "locks of all kinds go from one process to another, under every fault that a lock survives, while nodes lose data and clocks are set",
+		Name: "kinds handed on", About: "locks of all kinds are handed on under every fault that a lock survives; nodes lose data, and clocks are set",
 		Nodes: sizes, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 3, Write: true, Workers: 2, Kinds: true, Hands: true, Forgets: true, Apart: true, Weight: 4,
 		Troubles: append([]history.FaultKind{history.Step, history.Churn, history.Pause, history.Suspend, history.Crash, history.Skew, history.Mute, history.Deafen, history.KillEmpty, history.Flush}, survived...), Rate: 5, Only: []string{"model"},
 	},
@@ -392,7 +392,7 @@ var All = []*Scenario{
 		Troubles: append([]history.FaultKind{history.Step, history.Churn, history.Pause, history.Suspend, history.Crash, history.Skew, history.Mute, history.Deafen, history.KillEmpty, history.Flush, history.Repeat}, survived...), Rate: 4, Only: []string{"model"},
 	},
 	{
-		Name: "max-ttl in trouble", About: "an operator makes the longest TTL of the set shorter and longer under the same faults",
+		Name: "max-ttl in trouble", About: "an operator changes the longest TTL of the set under the same faults",
 		Nodes: []int{3, 3, 4, 5}, Clients: [2]int{3, 5}, TTL: []time.Duration{time.Second, 2 * time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Write: true, Kinds: true, Forgets: true, Settings: true, Weight: 4,
 		Troubles: append([]history.FaultKind{history.Pause, history.Suspend, history.Crash, history.Skew, history.Mute, history.Deafen, history.KillEmpty, history.Flush}, survived...), Rate: 4, Limit: 500 * ms, Only: []string{"model"},
 	},

@@ -14,11 +14,11 @@ type Sight struct {
 	Epoch int64         // of the description that the node keeps; 0: it keeps none
 }
 
-// Asked is what a node is asked: a wire.Op, or one of the following.
+// Asked is what a node is asked: a wire.Op, an op of clients of other libraries, or one of the following.
 type Asked uint8
 
 const (
-	Connect Asked = Asked(wire.Set) + 1 + iota
+	Connect Asked = Asked(CompareAndExpire) + 1 + iota
 	Join
 	Subscribe
 	NativeExtend  // without a script; see wire.NativeAnswer
@@ -28,10 +28,10 @@ const (
 )
 
 func (a Asked) String() string {
-	if a < Connect {
+	if a <= Asked(wire.Set) {
 		return wire.Op(a).String()
 	}
-	return [...]string{"connect", "join", "subscribe", "native extend", "native release"}[a-Connect]
+	return [...]string{"compare and delete", "compare and expire", "connect", "join", "subscribe", "native extend", "native release"}[a-Asked(CompareAndDelete)]
 }
 
 // A State is a set of what is true of a node, and of the keys that it is asked about.
