@@ -27,7 +27,10 @@ func idle(r *record) {
 			continue
 		}
 		end := o.died
-		if o.end >= 0 {
+		switch {
+		case o.got >= 0:
+			end = r.events[o.got].At
+		case o.end >= 0:
 			end = r.events[o.end].At
 		}
 		had[o.request] = append(had[o.request], stretch{r.events[o.ask].At, end})
