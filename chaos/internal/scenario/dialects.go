@@ -27,11 +27,3 @@ var Dialects = []Dialect{
 	{Name: "redlock-rb", Token: "uuid", Tries: 4, Extends: true, InTurn: true, Patience: 100 * ms},
 	{Name: "a few lines of one's own", Token: "uuid", Tries: 1, Granted: true, Patience: 50 * ms},
 }
-
-// Dialect returns the dialect of a client; nil: it is a client of this library.
-func (p *Plan) Dialect(client int) *Dialect {
-	if client > len(p.Dialects) {
-		return nil
-	}
-	return &Dialects[p.Dialects[client-1]]
-}
