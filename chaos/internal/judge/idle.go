@@ -21,7 +21,8 @@ func idle(r *record) {
 		o := &r.ops[k]
 		had[o.request] = append(had[o.request], stretch{r.events[o.got].At, r.free(o)})
 	}
-	for k := range r.ops { // a client of another library keeps some nodes for itself while it asks
+	asked := make([][]stretch, len(r.requests)) // the same: a client of another library keeps some nodes to itself while it asks
+	for k := range r.ops {
 		o := &r.ops[k]
 		if !r.foreign(o) {
 			continue
@@ -33,7 +34,7 @@ func idle(r *record) {
 		case o.end >= 0:
 			end = r.events[o.end].At
 		}
-		had[o.request] = append(had[o.request], stretch{r.events[o.ask].At, end})
+		asked[o.request] = append(asked[o.request], stretch{r.events[o.ask].At, end})
 	}
 	waits := r.waits()
 	for v := range waits {
@@ -42,7 +43,7 @@ func idle(r *record) {
 		}
 		times := slices.Concat(all, r.full(v, had))
 		for _, other := range r.against[v] {
-			times = append(times, had[other]...)
+			times = append(append(times, had[other]...), asked[other]...)
 		}
 		sortStretches(times)
 		for i := range waits[v] {

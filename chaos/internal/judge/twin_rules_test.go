@@ -64,12 +64,11 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 	overlap, shares, high, same := -1, -1, -1, -1
 	behind := -1
 	for j, p := range tw.holds[:i] {
-		if o.ask >= 0 && tw.Run.Forgetful && tw.foreign(p) && !tw.foreign(o) && !tw.apart(p.what, o.what) && p.from < p.to && o.from < o.to &&
+		if o.ask >= 0 && tw.lawless(p) && !tw.lawless(o) && !tw.apart(p.what, o.what) && p.from < p.to && o.from < o.to &&
 			p.from < tw.Events[o.ask].At && o.from < p.to && (behind < 0 || p.to > tw.holds[behind].to) {
 			behind = j
 		}
-		if tw.Run.Forgetful && (tw.foreign(p) || tw.foreign(o)) {
-		} else if !tw.apart(p.what, o.what) && p.from < p.to && o.from < o.to && max(o.from, p.from) < min(o.to, p.to) && (overlap < 0 || p.to > tw.holds[overlap].to) {
+		if !tw.lawless(p) && !tw.lawless(o) && !tw.apart(p.what, o.what) && p.from < p.to && o.from < o.to && max(o.from, p.from) < min(o.to, p.to) && (overlap < 0 || p.to > tw.holds[overlap].to) {
 			overlap = j
 		}
 		if shares < 0 && tw.Events[p.got].Token == e.Token {
@@ -82,7 +81,7 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 	if overlap >= 0 && !tw.blinked(tw.holds[overlap], o.from) {
 		tw.add("exclusion", o.from, tw.holds[overlap].got, o.got)
 	}
-	if isSlot(o.what) && o.from < o.to {
+	if isSlot(o.what) && o.from < o.to && !tw.lawless(o) {
 		if crowd := tw.crowded(i, o); crowd != nil {
 			tw.add("exclusion", o.from, crowd...)
 		}
@@ -170,6 +169,9 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 
 // foreign reports whether a hold is of a client of another library.
 func (tw *twin) foreign(o twinHold) bool { return o.ask >= 0 && tw.Events[o.ask].Verb == "plain" }
+
+// lawless reports the same, and that it may have got what another client has.
+func (tw *twin) lawless(o twinHold) bool { return tw.Run.Forgetful && tw.foreign(o) }
 
 // lateNews reports whether a hold may have been recorded later than it was acquired.
 func (tw *twin) lateNews(o twinHold) bool {
@@ -459,7 +461,7 @@ func (tw *twin) judgeStep(i int, e history.Event) {
 		return
 	}
 	f := tw.Events[end]
-	if f.Kind == history.Extended && !(tw.Run.Forgetful && tw.foreign(*o)) {
+	if f.Kind == history.Extended && !tw.lawless(*o) {
 		between := -1
 		since := tw.Events[o.got].At
 		for j, p := range tw.holds {

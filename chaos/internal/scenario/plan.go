@@ -247,6 +247,14 @@ func (p *Plan) head(arena Limits, seed uint64, nodes, members, clients int) {
 	p.boundChanges()
 }
 
+// Dialect returns the dialect of a client; nil: it is a client of this library.
+func (p *Plan) Dialect(client int) *Dialect {
+	if client > len(p.Dialects) {
+		return nil
+	}
+	return &Dialects[p.Dialects[client-1]]
+}
+
 // most is how many nodes there can be: the model has places for so many.
 const most = 8
 
