@@ -28,10 +28,7 @@ func idle(r *record) {
 			continue
 		}
 		end := o.died
-		switch {
-		case o.got >= 0:
-			end = r.events[o.got].At
-		case o.end >= 0:
+		if o.end >= 0 {
 			end = r.events[o.end].At
 		}
 		asked[o.request] = append(asked[o.request], stretch{r.events[o.ask].At, end})

@@ -272,11 +272,3 @@ func Pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] 
 func Below(rng *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(max(int64(d), 1)))
 }
-
-// Dialect returns the dialect of a client; nil: it is a client of this library.
-func (p *Plan) Dialect(client int) *Dialect {
-	if client > len(p.Dialects) {
-		return nil
-	}
-	return &Dialects[p.Dialects[client-1]]
-}
