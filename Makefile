@@ -2,6 +2,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.6.0
+ACTIONLINT  = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 # How long each fuzz target runs, and what the comparison with others is told.
 FUZZTIME   = 10s
@@ -21,6 +22,9 @@ MUTANTS = all
 
 # Which of the servers of .ci/servers make servers takes: redis-8.6 valkey-9.1, for example.
 SERVERS =
+
+# Where make release-check packs: into a directory of its own if it is empty.
+DIST =
 
 # The tests have three sizes: quick, which is go test ./...; full, which make test and make race ask
 # for, with servers; and long, which REDLOCK_LONG=1 asks for.
@@ -42,10 +46,10 @@ TESTALL = go run ./internal/testall
 # Without a C compiler, which it needs, RACE is empty.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race -cpu 1)
 
-.PHONY: help found test race mutants vet platforms tidy names first stranger fuzz bench demo cover ci chaos nightly servers tables picture recipes model quickmodel reproducible
+.PHONY: help found test race mutants vet platforms oldest tidy api names first stranger fuzz bench demo cover ci chaos nightly servers tables picture recipes model quickmodel reproducible release-check
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 test: ## run all tests of all modules, with servers if there is a redis-server, and say what is skipped
 	@$(TESTALL) -timeout $(TIMEOUT)
@@ -59,13 +63,24 @@ race: ## run the quick tests again under the race detector, without those of doc
 mutants: ## break the library in each way that chaos/mutants_test.go knows, and have a scenario notice
 	go test ./chaos -count=1 -timeout $(TIMEOUT) -run TestMutants -mutants $(MUTANTS)
 
-vet: ## gofmt, go vet, staticcheck and govulncheck
+vet: ## gofmt, go vet, staticcheck, govulncheck, and actionlint for the workflows
 	@unformatted=$$(gofmt -l .) && test -z "$$unformatted" || { echo "gofmt -w is due for:" $$unformatted; exit 1; }
 	.ci/each go vet ./...
 	.ci/each go run $(STATICCHECK) ./...
 	.ci/vulnerabilities $(GOVULNCHECK)
+	go run $(ACTIONLINT)
 
-platforms: ## go vet for other systems and machines: takes minutes the first time
+# The go.mod of each published module has the oldest Go and the oldest dependencies that it allows: so the tests
+# run with these, except that Go is the newest here. What needs a later Go or the history of the tree is left out.
+OLDEST = go$$(awk '$$1 == "go" { print $$2 }' go.mod)
+
+oldest: ## run the quick tests of the published modules with the oldest Go that they allow
+	@.ci/modules | while read -r dir; do \
+		(cd $$dir && export REDLOCK_SERVERS=0 GOTOOLCHAIN=$(OLDEST) && go version && echo "$$dir: $$(go list -m github.com/redis/go-redis/v9)" && \
+		 go test $$(go list ./... | grep -Ev '/internal/(found|repotest|testall)$$')) || exit 1; \
+	done
+
+platforms: ## go vet, of tests too, for other systems and machines: takes minutes the first time
 	@for on in windows/amd64 darwin/arm64 freebsd/amd64 linux/386; do \
 		echo "go vet for $$on"; GOOS=$${on%/*} GOARCH=$${on#*/} CGO_ENABLED=0 go vet ./... || exit 1; \
 	done
@@ -82,6 +97,9 @@ tidy: ## check that go.mod and go.sum have what is needed, and nothing else
 	cd adapters/certmagic && go mod tidy -diff
 	cd adapters/grpc && go mod tidy -diff
 	@echo "bench: left out of this check: the tests of a library that it measures need a module that cannot be downloaded"
+
+api: ## compare the exported API of each published module with that of the last tag
+	.ci/api
 
 names: ## check that no file names what has no place in it
 	.ci/names
@@ -119,7 +137,7 @@ nightly: ## run chaos with fresh seeds for NIGHT (8h), and keep the histories of
 servers: ## run tests, chaos and the command on each server of docs/servers.md, or on SERVERS, and write its table
 	.ci/servers $(SERVERS)
 
-tables: ## write the generated tables of docs/chaos.md anew
+tables: ## write the generated tables of docs/chaos.md and chaos/testdata/mutants.md anew
 	go test ./chaos -count=1 -timeout 20m -run 'TestMutants|TestScenarioTable' -update
 
 picture: ## draw docs/life.svg anew, and with tmux and Chromium docs/top*
@@ -135,6 +153,9 @@ model: ## check the model of the fenced lock exhaustively, and that it fails wit
 
 quickmodel: ## the part of make model that takes five minutes
 	docs/model/check.sh quick
+
+release-check: ## all of a release but the upload: tags, fetches, builds, packs into DIST, and runs what is packed
+	.ci/release-check $(DIST)
 
 reproducible: ## build the command twice, in two places, and compare the bytes
 	.ci/reproducible
@@ -154,4 +175,4 @@ ci: REAL = 0
 ci: SCHEDULES = 10000
 ci: MINIREDIS = 100
 ci: MUTANTS = first
-ci: first test names tidy vet quickmodel chaos mutants race ## all of what CI checks
+ci: first tidy test names vet api quickmodel chaos mutants race ## all of what CI checks

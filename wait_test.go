@@ -750,3 +750,43 @@ func TestWaitersOfAForeignLockRetryOften(t *testing.T) {
 		}
 	})
 }
+
+// TestPlaceOfACallAfterASuspension: a call that waits behind another one of its process keeps its rank at the nodes when the
+// host is suspended meanwhile. From then on the nodes' clocks do not tell any more when the call came.
+func TestPlaceOfACallAfterASuspension(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, holder, _ := aFleet(t, 3, Options{TTL: 10 * time.Second})
+		sleeper, host := f.open(Options{TTL: 10 * time.Second})
+		late, _ := f.open(Options{TTL: 10 * time.Second})
+		held := acquired(t, holder, "a", AutoRenew())
+		got := make(chan string, 3)
+		wait := func(lk *Locker, who string) {
+			go func() {
+				l, err := lk.Acquire(t.Context(), "a")
+				if err == nil {
+					got <- who
+					time.Sleep(50 * time.Millisecond)
+					err = l.Release(t.Context())
+				}
+				if err != nil {
+					t.Errorf("%s: %v", who, err)
+				}
+			}()
+			pass(50 * time.Millisecond)
+		}
+		wait(sleeper, "the first call")
+		wait(sleeper, "the second call")
+		host.Suspend(time.Second)
+		pass(1500 * time.Millisecond)
+		wait(late, "the late process")
+		if err := held.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"the first call", "the second call", "the late process"} {
+			if who := <-got; who != want {
+				t.Errorf("%s got the lock, want %s", who, want)
+			}
+		}
+		pass(time.Second)
+	})
+}

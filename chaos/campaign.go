@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/chaos/internal/coverage"
 )
 
 // A Campaign carries out many schedules and judges each of them.
@@ -24,6 +25,9 @@ type Campaign struct {
 	// holds for all scenarios. The Clock is the harness's.
 	Options *redlock.Options
 	Nodes   int // 0: the scenario's
+
+	// Coverage counts the situations that the schedules reach; nil: they are not counted. It is for [Model].
+	Coverage *Coverage
 
 	Workers  int                               // schedules at once; 0: as many as processors
 	Progress func(Progress)                    // called now and then; may be nil
@@ -122,9 +126,16 @@ func (c *Campaign) workers() int {
 // one carries out one schedule.
 func (c *Campaign) one(s *Scenario, seed uint64) (*History, Verdict, error) {
 	p := c.Arena.plan(s, seed, c.Options, c.Nodes)
+	if c.Coverage != nil {
+		p.Sheet = coverage.NewSheet(s.Faults(c.Arena.limits()), s.Steps())
+	}
 	h, err := c.Arena.run(p)
 	if err != nil {
 		return nil, Verdict{}, err
+	}
+	if c.Coverage != nil {
+		p.Sheet.History(h)
+		c.Coverage.Add(p.Sheet)
 	}
 	return h, Judge(h), nil
 }

@@ -79,6 +79,9 @@ func TestModelRepeatsElsewhere(t *testing.T) {
 		t.Fatalf("%v: %v\n%s", build.Args, err, out)
 	}
 	for i, s := range Scenarios {
+		if len(s.Only) > 0 && !slices.Contains(s.Only, Model.Name) {
+			continue
+		}
 		n := seeds
 		if s.Weight > 10 {
 			n = 1
@@ -209,5 +212,59 @@ func TestRoomsOfLanes(t *testing.T) {
 	}
 	if kept == 0 || dead == 0 {
 		t.Errorf("%d locks were kept for more than ten replacements, and %d members died", kept, dead)
+	}
+}
+
+// TestSetsThatMove: the scenario does what its name promises. In some schedules the set has moved away from all its first
+// nodes, is lost until an operator restores it, or is made anew; a member and another node came up with a copy of another's data; and a client that has
+// slept through more than three changes got a lock afterwards.
+func TestSetsThatMove(t *testing.T) {
+	need.Full(t) // what it looks for is rare
+	i := slices.IndexFunc(Scenarios, func(s *Scenario) bool { return s.Name == "sets that move" })
+	seen := make(map[string]int)
+	for seed := range uint64(need.Sized(20, 20, 200)) {
+		h, _, err := Model.Replay(Scenarios[i], seed, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reached := make(map[string]bool)
+		first := h.Run.Members
+		members, epoch, changes := []string(nil), 1, 0
+		for n := range first {
+			members = append(members, fmt.Sprint("node", n))
+		}
+		slept := make(map[int]int) // by client: how many changes there were when it fell asleep, plus one
+		for _, e := range h.Events {
+			switch {
+			case e.Kind == history.Changed && e.Error == "":
+				members = strings.Fields(e.Also)
+				reached["moved"] = reached["moved"] || !slices.ContainsFunc(members, func(m string) bool { return m < fmt.Sprint("node", first) })
+				reached["made anew"] = reached["made anew"] || e.Value <= epoch
+				epoch = e.Value
+				changes++
+			case e.Kind == history.Struck && e.Fault.Kind == history.Copy && slices.Contains(members, fmt.Sprint("node", e.Fault.Node)):
+				reached["a member is a copy"] = true
+			case e.Kind == history.Struck && e.Fault.Kind == history.Copy:
+				reached["another node is a copy"] = true
+			case e.Kind == history.Held:
+				slept[e.Client] = changes + 1
+			case strings.Contains(e.Error, "nobody can know whether that was the last one"):
+				reached["refused until an operator restores it"] = true
+			case e.Kind == history.Got && slept[e.Client] > 0:
+				reached["a sleeper is served"] = reached["a sleeper is served"] || changes+1-slept[e.Client] > 3
+				slept[e.Client] = 0
+			}
+		}
+		for what, is := range reached {
+			if is {
+				seen[what]++
+			}
+		}
+	}
+	t.Log(seen)
+	for _, what := range []string{"moved", "refused until an operator restores it", "made anew", "a member is a copy", "another node is a copy", "a sleeper is served"} {
+		if seen[what] == 0 {
+			t.Errorf("no schedule has reached: %s", what)
+		}
 	}
 }

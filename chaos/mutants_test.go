@@ -444,6 +444,28 @@ func (lk *Locker) isClosing() bool {`},
 	{"a set that was changed heals like one that was not", []edit{
 		{"internal/set/members.go", "all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.nodes))", "all && (now || !rival)"},
 	}, "model", "a set that is restored", 3000},
+	{"a node of another set becomes a member", []edit{
+		{"internal/set/change.go", "case t.Set != known.Set:", "case t.Set == \"\":"},
+	}, "model", "sets that move", 500},
+	{"a node vouches only for what it keeps", []edit{
+		{"internal/wire/believed.go", "case w.Follows(d):", "case w.Same(d):"},
+	}, "model", "sets that move", 500},
+
+	// What is promised toward clients of other libraries.
+	{"plain commands: a foreign client may have the key", []edit{
+		{"internal/wire/plain.go", "case !p.Set && p.Holder != token:", "case !p.Set && p.Holder != token && Signed(p.Holder):"},
+		{"internal/wire/plain.go", "case p.Holder != token:", "case p.Holder != token && (p.Holder == \"\" || Signed(p.Holder)):"},
+	}, "model", "foreign clients", 200},
+	{"a foreign lock is waited for to the end of its TTL", []edit{
+		{"internal/waitlist/refusal.go", "d = min(d, Backoff(try, ttl, jitter)) // such clients send no message", "d = r.FreeIn() + time.Millisecond"},
+	}, "model", "waiting among foreign clients", 200},
+	{"an extension takes the place of a foreign token", []edit{
+		{"internal/testbed/model/plain.go", "case !there || e.token != c.Token:", "case !there || e.token != c.Token && (c.Op != wire.Extend || wire.Signed(e.token)):"},
+		{"internal/testbed/model/scripts.go", "\t\tdefault:\n\t\t\treturn h.list(), nil\n\t\t}\n\t}\n\tif n.readOnly {", "\t\tcase wire.Signed(h.who):\n\t\t\treturn h.list(), nil\n\t\t}\n\t}\n\tif n.readOnly {"},
+	}, "model", "foreign clients and forgetful nodes", 500},
+	{"a node that was filled up counts at once", []edit{
+		{"round.go", "return filled == 0 || filled < last", "_ = last\n\treturn filled >= 0"},
+	}, "model", "foreign clients and forgetful nodes", 3000},
 
 	// The steps of the nodes: the scripts themselves.
 	{"a release deletes any lock", []edit{
@@ -516,18 +538,21 @@ func (lk *Locker) isClosing() bool {`},
 }
 
 var (
-	update  = flag.Bool("update", false, "write the tables in docs/chaos.md anew")
+	update  = flag.Bool("update", false, "write the tables in docs/chaos.md and testdata/mutants.md anew")
 	convict = flag.String("mutants", "", "build mutants, and have their scenarios convict them: `all`, or of those that one rule convicts in one arena the \"first\"")
 )
 
-// TestMutantsApply: the edits fit the source as it is, and the document has the mutants, each with so few schedules as it may
+// mutantsFile has the table of mutants.
+var mutantsFile = filepath.Join("testdata", "mutants.md")
+
+// TestMutantsApply: the edits fit the source as it is, and the table has the mutants, each with so few schedules as it may
 // survive.
 func TestMutantsApply(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join("..", "docs", "chaos.md"))
+	text, err := os.ReadFile(mutantsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -541,7 +566,7 @@ func TestMutantsApply(t *testing.T) {
 			t.Errorf("%s: %v", m.name, err)
 		}
 		if row := fmt.Sprintf("\n| %s | %s | %s |", m.name, m.scenario, m.arena); !*update && strings.Count(string(text), row) != 1 {
-			t.Errorf("docs/chaos.md does not have the row %q: make tables", row)
+			t.Errorf("%s does not have the row %q: make tables", mutantsFile, row)
 		}
 	}
 }
@@ -692,7 +717,7 @@ type conviction struct {
 
 // knownMutants returns the document's table.
 func knownMutants(t *testing.T) map[string]conviction {
-	text, err := os.ReadFile(filepath.Join("..", "docs", "chaos.md"))
+	text, err := os.ReadFile(mutantsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -738,7 +763,7 @@ func (m *mutant) convict(t *testing.T, root, dir, known string) (string, error) 
 	case m.arena != Model.Name:
 		number = fmt.Sprint("≤ ", m.within) // the order of go-redis's goroutines varies
 	case known != "" && known != number && !*update:
-		t.Logf("docs/chaos.md has schedule %s, which does not notice any more: make tables", known)
+		t.Logf("%s has schedule %s, which does not notice any more: make tables", mutantsFile, known)
 		number = known
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", m.name, m.scenario, m.arena, rule, number), nil
@@ -756,10 +781,13 @@ func (m *mutant) run(t *testing.T, binary, from, to string) (string, error) {
 	return string(out), nil
 }
 
-// document compares a table in docs/chaos.md with the present one, or writes it.
+// document compares a table in docs/chaos.md, or that of the mutants, with the present one, or writes it.
 func document(t *testing.T, name, table string) {
 	t.Helper()
 	file := filepath.Join("..", "docs", "chaos.md")
+	if name == "mutants" {
+		file = mutantsFile
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -777,7 +805,7 @@ func document(t *testing.T, name, table string) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the table of %s in docs/chaos.md is out of date: make tables writes it anew. It should be\n%s", name, table)
+		t.Errorf("the table of %s in %s is out of date: make tables writes it anew. It should be\n%s", name, file, table)
 	}
 }
 

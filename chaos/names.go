@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/coverage"
 	"github.com/quorumlock/redlock/chaos/internal/judge"
 	"github.com/quorumlock/redlock/chaos/internal/realarena"
 	"github.com/quorumlock/redlock/chaos/internal/report"
@@ -46,6 +47,12 @@ type (
 
 	// A Plan is a scenario in which a seed has decided everything.
 	Plan = scenario.Plan
+
+	// Coverage counts the situations that schedules reach; see [Campaign.Coverage].
+	Coverage = coverage.Counts
+
+	// A CoverageReport says which situations were reached, and which were not.
+	CoverageReport = coverage.Report
 )
 
 // The judge's results.
@@ -136,8 +143,16 @@ const (
 	Clock        = history.Clock
 	Still        = history.Still
 	Mislead      = history.Mislead
+	Copy         = history.Copy
 	Remake       = history.Remake
 	Restore      = history.Restore
+	CutFile      = history.CutFile
+	FlipFile     = history.FlipFile
+	OldFile      = history.OldFile
+	OtherFile    = history.OtherFile
+	PowerCut     = history.PowerCut
+	DiskFull     = history.DiskFull
+	Slew         = history.Slew
 	Boot         = history.Boot
 	Pause        = history.Pause
 	Suspend      = history.Suspend

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/internal/realarena"
 	"github.com/quorumlock/redlock/chaos/internal/realtest"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
@@ -186,6 +187,29 @@ func TestRealLeavesNothing(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(tmp, "*")); len(left) > 0 {
 		t.Errorf("in the temporary directory: %v", left)
 	}
+}
+
+// TestRealPowerCutsNeedTheQuarantine: without it, the scenario "power cuts" has two holders.
+func TestRealPowerCutsNeedTheQuarantine(t *testing.T) {
+	need.Long(t) // it takes one schedule in four
+	realtest.NeedServer(t)
+	found, err := FindScenarios([]string{"power cuts"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(40) {
+		h, err := Real.run(Real.plan(found[0], seed, &redlock.Options{Quarantine: -1}, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range Judge(h).Violations {
+			if v.Rule == "exclusion" {
+				t.Logf("seed %d: %v", seed, v)
+				return
+			}
+		}
+	}
+	t.Error("no lock had two holders in 40 schedules")
 }
 
 func TestRealIsNotReady(t *testing.T) {

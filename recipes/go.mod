@@ -5,7 +5,7 @@ go 1.25.0
 require (
 	github.com/lib/pq v1.12.3
 	github.com/mattn/go-sqlite3 v1.14.53
-	github.com/quorumlock/redlock v0.0.0
+	github.com/quorumlock/redlock v0.1.0
 	github.com/redis/go-redis/v9 v9.22.0
 )
 

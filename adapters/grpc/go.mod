@@ -1,10 +1,10 @@
 module github.com/quorumlock/redlock/adapters/grpc
 
-go 1.26.0
+go 1.25.0
 
 require (
-	github.com/quorumlock/redlock v0.0.0
-	google.golang.org/grpc v1.85.0
+	github.com/quorumlock/redlock v0.1.0
+	google.golang.org/grpc v1.84.0
 )
 
 require (
@@ -16,11 +16,11 @@ require (
 	github.com/redis/go-redis/v9 v9.22.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
-	golang.org/x/net v0.60.0 // indirect
-	golang.org/x/sys v0.48.0 // indirect
-	golang.org/x/text v0.42.0 // indirect
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
+	golang.org/x/net v0.57.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260706201446-f0a921348800 // indirect
+	google.golang.org/protobuf v1.36.11 // indirect
 )
 
 replace github.com/quorumlock/redlock => ../..

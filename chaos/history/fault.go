@@ -46,7 +46,15 @@ const (
 	Silent       FaultKind = "silent"        // in a record of locks: it does not answer, for whatever reason
 	Mislead      FaultKind = "mislead"       // something else is written in the place of the description of its set: which of many, says Times; it is made to forget that when the fault is over
 	Restore      FaultKind = "restore"       // dies, and is restored from a snapshot: of another set of the same members, or of this one at its beginning, says Times
+	Copy         FaultKind = "copy"          // dies, and comes up with all data of another node: which, says Times; it is made to forget the description of its set when the fault is over
 	Remake       FaultKind = "remake"        // an operator restores the set, if most of its members have lost it: all members at once, whatever Node says
+	CutFile      FaultKind = "cut file"      // dies, and its append-only file is cut at a random byte before it is restarted: Times draws where
+	FlipFile     FaultKind = "flip file"     // the same, but some bits of the file are others: an operator mends a file, or removes it, that the server refuses
+	OldFile      FaultKind = "old file"      // the same, but the file is a copy that was made By earlier
+	OtherFile    FaultKind = "other file"    // dies, and is restarted with a copy of another node's files: Times draws which; it is made to forget its set when the fault is over
+	PowerCut     FaultKind = "power cut"     // dies, and what it wrote in the last By is lost; all nodes do so at once
+	DiskFull     FaultKind = "disk full"     // its append-only file cannot grow: a request may be carried out and answered that is lost with the process
+	Slew         FaultKind = "slew"          // its clock gains By in each second, or loses it
 	Boot         FaultKind = "boot"          // starts without its data, and with a clock that is By wrong until the fault is over
 )
 

@@ -83,6 +83,11 @@ type Head struct {
 	// of several that ask at the same moment, one gets it.
 	Settled bool `json:"settled,omitempty"`
 
+	// Forgetful says that nodes lose their data, and that there are clients of other libraries, which count the grants of such
+	// nodes: they may get a lock that another client has. All that is promised then is that no client of this library gets a
+	// lock that another client had before it asked.
+	Forgetful bool `json:"forgetful,omitempty"`
+
 	// Planned says that members are replaced one after another, as an operator should, and that a quorum of them is
 	// well all the time: a death or a change excuses the loss of a renewed lock only within a TTL after it was acquired.
 	Planned bool `json:"planned,omitempty"`

@@ -15,7 +15,7 @@ import (
 func everyField() *history.History {
 	f := &history.Fault{At: 1, Kind: history.LoseReplies, Node: 2, Client: 3, For: 4, By: -5, Times: 6}
 	return &history.History{
-		Run: history.Head{Scenario: "s", Arena: "a", Seed: 1 << 63, Nodes: 5, Quorum: 3, Clients: 7, Start: time.Unix(1, 0).UTC(), Owners: []string{"o"}, Addrs: []string{"n"}, Members: 6, Separator: "/", Lag: time.Millisecond, Look: 8, Overlap: 9, Bound: time.Minute, Settle: 10, Idle: 11, Slight: 12, Grace: 13, TTL: 14, MostKeys: 15, MostBytes: 16, MostRequests: 17, Found: true, Exact: true, Settled: true, Planned: true, Always: true},
+		Run: history.Head{Scenario: "s", Arena: "a", Seed: 1 << 63, Nodes: 5, Quorum: 3, Clients: 7, Start: time.Unix(1, 0).UTC(), Owners: []string{"o"}, Addrs: []string{"n"}, Members: 6, Separator: "/", Lag: time.Millisecond, Look: 8, Overlap: 9, Bound: time.Minute, Settle: 10, Idle: 11, Slight: 12, Grace: 13, TTL: 14, MostKeys: 15, MostBytes: 16, MostRequests: 17, Found: true, Exact: true, Settled: true, Planned: true, Forgetful: true, Always: true},
 		Events: []history.Event{
 			{At: 1, Kind: history.Held, Client: 2, Op: 3, Name: "a<b>&\n", Also: "b c", Shared: true, Slots: 8, Verb: "try", Limit: 4, Token: "t", Fence: 1<<64 - 1, Until: 5, Value: 6, Was: -7, Why: "lost", Error: "é", Fault: f, Weight: &history.Weight{Node: 1, Keys: 2, Bytes: 3, Requests: 4}},
 			{Kind: history.Calm},

@@ -6,6 +6,8 @@
 //   - A name is a lock with one holder at a time. An acquisition takes effect at some moment from the
 //     request to the answer; the end of validity takes effect at its instant. There is such an order if
 //     and only if the judge finds no violation of the rule exclusion.
+//     Where nodes lose data and clients of other libraries are there (Head.Forgetful), what the judge finds has no such
+//     order, and where it finds nothing our own clients' locks have one.
 //   - The resource is a counter. A holder's read and write are one operation: there is such an order if and
 //     only if the judge finds no violation of the rule lost updates.
 //

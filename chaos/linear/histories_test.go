@@ -20,6 +20,7 @@ type hold struct {
 	asked, from, to time.Duration
 	until           time.Duration
 	got             bool
+	theirs          bool // the client is one of another library
 }
 
 // holds reads from a history which client relied on which lock, and when.
@@ -30,7 +31,7 @@ func holds(h *chaos.History) map[id]*hold {
 		o := all[who]
 		switch e.Kind {
 		case chaos.Ask:
-			all[who] = &hold{name: e.Name, asked: e.At, to: math.MaxInt64}
+			all[who] = &hold{name: e.Name, asked: e.At, to: math.MaxInt64, theirs: e.Verb == "plain"}
 		case chaos.Got:
 			o.got, o.from, o.until = true, e.At, e.Until
 		case chaos.Extended, chaos.Renewed:
@@ -60,6 +61,7 @@ func holds(h *chaos.History) map[id]*hold {
 func random(seed uint64) *chaos.History {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	h := &chaos.History{Run: chaos.Head{Scenario: "random", Seed: seed, Clients: 4}}
+	h.Run.Forgetful = rng.IntN(3) == 0
 	upTo := func(n int) time.Duration { return time.Duration(rng.IntN(n)) }
 	careless := []int{0, 0, 2, 10, 40, 80}[rng.IntN(6)] // percent
 	slips := func() bool { return rng.IntN(100) < careless }
@@ -74,7 +76,11 @@ func random(seed uint64) *chaos.History {
 			h.Events = append(h.Events, e)
 		}
 		asked := busy[client] + upTo(10)
-		add(asked, chaos.Event{Kind: chaos.Ask, Verb: "acquire"})
+		verb := "acquire"
+		if client > 2 && h.Run.Forgetful {
+			verb = "plain"
+		}
+		add(asked, chaos.Event{Kind: chaos.Ask, Verb: verb})
 		got := max(asked, free[name]) + upTo(4)
 		if slips() {
 			got = asked + upTo(10)

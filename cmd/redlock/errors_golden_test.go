@@ -234,7 +234,7 @@ func (g *said) wrongUsage() {
 		"prepare --node redis://127.0.0.1:1 --reset-fences a:1",
 		"members grow", "members add", "members --plan", "members --timeout 1s", "members add a:1 --programs-stopped",
 		"bench k", "bench --for 99ms", "bench --callers 1,many", "bench --callers 4,4", "bench",
-		"chaos k", "chaos --arena moon", "chaos --scenario crashing-node", "chaos --seed many", "chaos --nodes 0", "chaos --nodes 9", "chaos --schedules x", "chaos --ttl 1ms", "chaos --ttl 1000500us", "chaos --for 0s", "chaos --history h", "chaos --list --seed 1",
+		"chaos k", "chaos --arena moon", "chaos --scenario crashing-node", "chaos --seed many", "chaos --nodes 0", "chaos --nodes 9", "chaos --schedules x", "chaos --ttl 1ms", "chaos --ttl 1000500us", "chaos --for 0s", "chaos --history h", "chaos --list --seed 1", "chaos --coverage --arena miniredis",
 	} {
 		g.refuses(strings.Fields(line)...)
 	}

@@ -30,8 +30,10 @@ import (
 // TestMain lets the test binary be redlock, or a command for redlock to run: testscript
 // puts both into PATH.
 func TestMain(m *testing.M) {
-	testscript.Main(withoutLeaks{m}, map[string]func(){"redlock": main, "child": child})
+	testscript.Main(withoutLeaks{m}, programs)
 }
+
+var programs = map[string]func(){"redlock": main, "child": child}
 
 type withoutLeaks struct{ *testing.M }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # check.sh searches all states of lock.pml, plain.pml, left.pml, late.pml, break.pml, members.pml, bound.pml,
-# chain.pml and told.pml:
+# chain.pml, told.pml, wait.pml and ends.pml:
 # once for each promise, which must hold, and once for each rule taken out, which must be found to break a promise.
 #
 #   check.sh             all of it
@@ -18,6 +18,10 @@ all | quick) [ $# -le 1 ] ;;
 show) [ $# -eq 2 ] ;;
 *) false ;;
 esac || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
+
+# What a model is searched for: assertions that fail; or, in a model of what happens at some time, a run without an end
+# in which that does not happen, though each process goes on at some time if it can (weak fairness).
+safety='-DSAFETY' liveness='-DNFAIR=3' finds=$safety
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -68,14 +72,17 @@ build() {
 	rm -f pan* ./*.trail
 	spin -a "$@" "$model" >spin.out || { cat spin.out; exit 1; }
 	# shellcheck disable=SC2086 # two flags in one word
-	${CC:-cc} $optimize -w -DSAFETY -DNOREDUCE -DMEMLIM=3500 -o pan pan.c
+	${CC:-cc} $optimize -w $finds -DNOREDUCE -DMEMLIM=3500 -o pan pan.c
 }
 
 # search WORDS OPTIONS... prints the first part of a line and fills pan.out.
 search() {
+	local fair=
+	[ "$finds" = "$safety" ] || fair='-a -f'
 	printf '%-60s ' "$1"
 	shift
-	{ time timeout 900 nice ./pan -m100000 "$@" >pan.out 2>&1 || echo 'error: pan failed, or took too long' >>pan.out; } 2>seconds
+	# shellcheck disable=SC2086 # two flags in one word, or none
+	{ time timeout 900 nice ./pan $fair -m100000 "$@" >pan.out 2>&1 || echo 'error: pan failed, or took too long' >>pan.out; } 2>seconds
 }
 
 # say VERDICT prints the rest of it. A verdict in capitals is not what it must be.
@@ -106,7 +113,7 @@ promise() {
 	shift
 	build "$@"
 	search "$words" -w24
-	if grep -q 'assertion violated' pan.out; then
+	if grep -qE 'assertion violated|acceptance cycle' pan.out; then
 		say VIOLATED
 	elif grep -qiE '^error|not completed|too small|resource|out of memory|MEMLIM' pan.out || ! grep -q 'errors: 0$' pan.out; then
 		say 'NOT SEARCHED TO THE END'
@@ -124,9 +131,13 @@ without() {
 		[ "$rule" = "$shown" ] || return 0
 		found=1
 		build '-O1 -DREACH' "$@"
-		nice ./pan -i -m10000 >pan.out 2>&1
+		if [ "$finds" = "$safety" ]; then
+			nice ./pan -i -m10000 >pan.out 2>&1
+		else
+			nice ./pan -a -f -m10000 >pan.out 2>&1
+		fi
 		echo "$words"
-		spin "$@" -t "$model" | sed '/^spin:/,$d'
+		spin "$@" -t "$model" | sed '/^spin:/,$d; /^ltl /d; /^Never claim /d'
 		return 0
 	fi
 	begin violation "$assertion" "$words" "$@"
@@ -141,7 +152,7 @@ violation() {
 	shift 2
 	build -O0 "$@"
 	search "$words" -w20
-	if grep 'assertion violated' pan.out | grep -qF "$assertion"; then
+	if grep -E 'assertion violated|acceptance cycle' pan.out | grep -qF "$assertion"; then
 		say 'violated, as it must be'
 	else
 		say 'NOT FOUND TO BE VIOLATED'
@@ -349,6 +360,26 @@ holds both  'told: exclusion, they need not meet: 3 losses'        -DWIDE
 without QUARANTINE_TOLD 'holders'   'told: a node that is told again votes at once'      -DQUARANTINE_TOLD
 without SINCE         'holders'     'told: what members have shown may be from before'   -DSINCE -DWIDE -DLOSSES=0
 without MAJORITY      'holders'     'told: since all others kept it or none'             -DMAJORITY -DWIDE -DLOSSES=0
+
+# Waiting: the waiter is served.
+model=wait.pml finds=$liveness cycle='acceptance cycle'
+holds all   'wait: the waiter is served'
+holds all   'wait: the waiter is served, a node is down'           -DDOWN
+holds both  'wait: the waiter is served, others try'               -DDOWN -DTRY
+without QUEUE         "$cycle"      'wait: a client that tries goes before the waiters'  -DQUEUE -DDOWN -DTRY
+without TICKET        "$cycle"      'wait: a waiter has a new ticket for each attempt'   -DTICKET -DDOWN
+without LEASE         "$cycle"      'wait: a dead waiter keeps its place'                -DLEASE -DDOWN
+without TTL           "$cycle"      'wait: the key of a dead holder does not end'        -DTTL -DDOWN
+without GIVE_BACK     "$cycle"      'wait: without a quorum, the keys stay'              -DGIVE_BACK -DDOWN
+without HEARTBEAT     "$cycle"      'wait: nobody tries again without a call'            -DHEARTBEAT -DDOWN
+
+# A change of members: it ends.
+model=ends.pml
+holds both  'ends: a change ends, a member is down'                -DDOWN
+holds all   'ends: a change ends'
+without PAUSE         "$cycle"      'ends: operators do not pause'                       -DPAUSE -DDOWN
+without ADOPT         "$cycle"      'ends: what was taken is not adopted'                -DADOPT -DDOWN
+without KEPT          "$cycle"      'ends: one that keeps the next one does not count'   -DKEPT -DDOWN
 
 wait
 report

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/resp"
 )
 
 // A Func makes a connection: the type of redis.Options.Dialer.
@@ -55,6 +56,32 @@ func Secure(timeout time.Duration, settings func() (*tls.Config, error)) Func {
 		return secured, nil
 	}
 }
+
+// Bounded returns o's dialer, or go-redis's own if it has none, with connections from which go-redis reads within bounds
+// (resp.Bounded). Such a client speaks RESP2.
+func Bounded(o *redis.Options) Func {
+	dial := o.Dialer
+	if IsDefault(dial) {
+		dial = Plain(o.DialTimeout)
+		if settings := o.TLSConfig; settings != nil { // its error recognizes a port without TLS
+			dial = Secure(o.DialTimeout, func() (*tls.Config, error) { return settings, nil })
+		}
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return bounded{conn, resp.NewBounded(conn)}, nil
+	}
+}
+
+type bounded struct {
+	net.Conn
+	replies *resp.Bounded
+}
+
+func (b bounded) Read(to []byte) (int, error) { return b.replies.Read(to) }
 
 // IsDefault reports whether a dialer is go-redis's own, that of a client whose settings have none. Such dialers capture
 // different variables, but have their code in common.

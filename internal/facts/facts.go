@@ -9,10 +9,13 @@ import (
 // Facts are the fields of INFO. A missing field is not held against the server.
 type Facts map[string]string
 
-// Add takes the text of INFO, or of some of its sections.
+// mostOfValue is how long a value may be. All that Facts are asked for are shorter, and errors quote them.
+const mostOfValue = 200
+
+// Add takes the text of INFO, or of some of its sections. It leaves out values that are longer than mostOfValue.
 func (f Facts) Add(info string) {
 	for line := range strings.Lines(info) {
-		if field, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+		if field, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && len(value) <= mostOfValue {
 			f[field] = value
 		}
 	}

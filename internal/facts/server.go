@@ -18,7 +18,7 @@ func (f Facts) Probed(reply any, err error) {
 			f[kept] = strconv.FormatBool(v == 0)
 		}
 	case string:
-		if err == nil {
+		if err == nil && len(v) <= mostOfValue {
 			f[lacks] = v
 		}
 	}

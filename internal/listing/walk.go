@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/dial"
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -67,6 +68,7 @@ func Client(o *redis.Options, patience time.Duration) *redis.Client {
 	own.MinIdleConns, own.MaxRetries, own.DialerRetries, own.DisableIdentity = 0, -1, 1, true
 	own.Protocol = 2 // in RESP3 scores are numbers outside of scripts, and text within
 	own.ContextTimeoutEnabled, own.DialTimeout, own.ReadTimeout, own.WriteTimeout = true, patience, patience, patience
+	own.Dialer = dial.Bounded(&own)
 	return redis.NewClient(&own)
 }
 

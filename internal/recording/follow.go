@@ -423,7 +423,7 @@ func readOf(c *redis.Cmd) (*wire.Reply, error) {
 	if reply.Status == wire.Granted || reply.Status == wire.Foreign {
 		return &reply, nil
 	}
-	return nil, cmp.Or(reply.Err, fmt.Errorf("unexpected reply %v", value))
+	return nil, cmp.Or(reply.Err, wire.Unexpected(value))
 }
 
 // unread notes that keys have to be read after all. It is called under the mutex.

@@ -13,13 +13,20 @@ import (
 // A greeting is a new connection while go-redis greets the server over it. A server that does not want this client
 // (maxclients, protected mode) sends an error at once, and closes the connection. go-redis takes that error for the
 // reply to its first command, which may fail, and reports that the next one could not be sent: "broken pipe".
+//
+// Whatever the server says, go-redis reads it within bounds (resp.Bounded).
 type greeting struct {
 	net.Conn
-	said []byte // the beginning of what was read
+	replies *resp.Bounded
+	said    []byte // the beginning of what was read
+}
+
+func newGreeting(conn net.Conn) *greeting {
+	return &greeting{Conn: conn, replies: resp.NewBounded(conn)}
 }
 
 func (g *greeting) Read(b []byte) (n int, err error) {
-	n, err = g.Conn.Read(b)
+	n, err = g.replies.Read(b)
 	g.said = append(g.said, b[:min(n, 200-len(g.said))]...)
 	return n, err
 }

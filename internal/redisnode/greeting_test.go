@@ -32,10 +32,8 @@ func TestWhyAGreetingEnds(t *testing.T) {
 					rest = rest[n:]
 				}
 			}()
-			g := &greeting{Conn: client}
-			if _, err := io.Copy(io.Discard, g); err != nil {
-				t.Fatal(err)
-			}
+			g := newGreeting(client)
+			_, _ = io.Copy(io.Discard, g) // until what is no reply, or the end
 			if got := g.why(io.EOF); got != want {
 				t.Errorf("a server that says %q: %v, want %v", said, got, want)
 			}

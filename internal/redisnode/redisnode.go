@@ -4,7 +4,6 @@ package redisnode
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -119,7 +118,7 @@ func (s *Server) open(ctx context.Context, greet func(context.Context, *redis.Co
 	if err != nil {
 		return err
 	}
-	greeted := &greeting{Conn: first}
+	greeted := newGreeting(first)
 	o.OnConnect = greet
 	var once sync.Once
 	o.Dialer = func(context.Context, string, string) (conn net.Conn, err error) {
@@ -320,7 +319,7 @@ func parseMark(value any) (mark wire.Mark, err error) {
 			return mark, wire.OtherVersion(mark.Value)
 		}
 	}
-	return mark, fmt.Errorf("unexpected reply %v", value)
+	return mark, wire.Unexpected(value)
 }
 
 // Join joins the node again: it asks the server what it is, and loads the scripts. Call it when no reply is owed.

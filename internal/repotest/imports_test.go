@@ -78,7 +78,7 @@ func TestImports(t *testing.T) {
 // without a line may import none.
 var layers = map[string]string{
 	"":                       "aside dial facts lane nodeurl printable redisnode renew replace script set sim vote waitlist wire",
-	"internal/dial":          "facts",
+	"internal/dial":          "facts resp",
 	"internal/waitlist":      "lane script set sim wire",
 	"internal/redisnode":     "facts lane resp script wire",
 	"internal/set":           "lane sim vote wire",

@@ -1,15 +1,10 @@
 package repotest_test
 
 import (
-	"archive/zip"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
-	"io"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -273,62 +268,4 @@ func shape(text string) string {
 	text = regexp.MustCompile(`\bset [0-9a-f]{16}\b`).ReplaceAllString(text, "set NAME")
 	text = regexp.MustCompile(`[0-9][0-9.]*(ms|s)?`).ReplaceAllString(text, "N")
 	return strings.Join(strings.Fields(text), " ")
-}
-
-// published returns an environment in which this module, as it is in the tree, is published as its latest
-// version, and its dependencies come from the local cache. Nothing of it gets into the module cache of the
-// user that runs the test.
-func published(t *testing.T) []string {
-	t.Helper()
-	temp := t.TempDir()
-	const module, version = "github.com/quorumlock/redlock", "v0.1.0"
-	dir := filepath.Join(temp, "proxy", module, "@v")
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write("list", version+"\n")
-	write(version+".info", `{"Version":"`+version+`"}`)
-	write(version+".mod", readFile(t, "go.mod"))
-	file, err := os.Create(filepath.Join(dir, version+".zip"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	z := zip.NewWriter(file)
-	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != ".":
-			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil || d.Name() == ".git" {
-				return fs.SkipDir // a module of its own
-			}
-			return nil
-		case !d.Type().IsRegular():
-			return nil
-		}
-		w, err := z.Create(module + "@" + version + "/" + filepath.ToSlash(path))
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(w, readFile(t, path))
-		return err
-	})
-	if err := errors.Join(err, z.Close()); err != nil {
-		t.Fatal(err)
-	}
-	var caches struct{ GOMODCACHE, GOCACHE string }
-	if err := json.Unmarshal([]byte(goCommand(t, "env", "-json", "GOMODCACHE", "GOCACHE")), &caches); err != nil {
-		t.Fatal(err)
-	}
-	return []string{
-		"GOPROXY=file://" + filepath.Join(temp, "proxy") + ",file://" + filepath.Join(caches.GOMODCACHE, "cache", "download"),
-		"GOMODCACHE=" + filepath.Join(temp, "mod"), "GOCACHE=" + caches.GOCACHE, "GOBIN=", "GOENV=off",
-		"GOFLAGS=-modcacherw -trimpath", "GOSUMDB=off", "GONOSUMDB=", "GOPRIVATE=", "GOWORK=off",
-	}
 }

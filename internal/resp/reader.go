@@ -14,9 +14,9 @@ import (
 // longest reply is that of inspect.lua, with some hundred bytes for each waiter.
 const (
 	bufferSize = 16 << 10 // a line fits into it: a number, a status, an error
-	maxReply   = 16 << 20 // bytes of a reply
+	maxReply   = 16 << 20 // bytes of a reply, and element for each of its values
 	maxDepth   = 4        // arrays within arrays
-	minElement = 4        // bytes that an element of an array takes: ":0\r\n" is one
+	element    = 64       // bytes that a value takes in memory besides its text, at most
 )
 
 // An Error is an error that the server sent in the place of a reply. It is a redis.Error.
@@ -141,7 +141,7 @@ func (r *Reader) token(room *int) (t token, err error) {
 	if err != nil {
 		return t, err
 	}
-	if *room -= len(line) + len("\r\n"); *room < 0 {
+	if *room -= element + len(line) + len("\r\n"); *room < 0 {
 		return t, errLong
 	}
 	t.kind, t.text = line[0], line[1:]
@@ -153,7 +153,7 @@ func (r *Reader) token(room *int) (t token, err error) {
 		switch {
 		case err != nil || t.kind != ':' && t.number < -1:
 			return t, unexpected(line)
-		case t.kind == '$' && t.number > int64(*room), t.kind == '*' && t.number > int64(*room)/minElement:
+		case t.kind == '$' && t.number > int64(*room), t.kind == '*' && t.number > int64(*room)/element:
 			return t, errLong
 		}
 		t.text = nil

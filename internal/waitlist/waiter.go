@@ -21,6 +21,7 @@ type Waiter struct {
 	name    string // its name at the nodes
 	arrived time.Time
 	ticket  int64         // its rank at the nodes: when it came, by their clocks. The first Begin sets it; 0: it has been in no queue
+	early   int64         // the same, as it was known when it came and was not the active one; 0: it was not known
 	turn    chan struct{} // closed when it becomes the active one; nil: it was from the start
 	wake    chan struct{} // gets a value when another attempt may succeed
 
@@ -73,9 +74,24 @@ func (w *Waiter) Activate() {
 
 // Ready reports whether the waiter may enter the nodes' queues: it has a ticket, or the nodes' clocks are known well
 // enough for one. false: make the next attempt without a place in the queues.
+//
+// If the client's host was suspended since the waiter came, or its clock set, nobody can say any more by the nodes' clocks
+// when that was. Then the ticket is the one that was known early; else the waiter counts as one that comes now, so that it
+// is not in front of any that came earlier.
 func (w *Waiter) Ready() bool {
-	_, good := w.list.cfg.Lanes.Ticket(w.arrived)
-	return good || w.ticket > 0
+	lanes := w.list.cfg.Lanes
+	_, good := lanes.Ticket(w.arrived)
+	if good || w.ticket > 0 {
+		return true
+	}
+	if w.ticket = w.early; w.ticket > 0 {
+		return true
+	}
+	now := w.list.cfg.Clock.Now()
+	if _, good = lanes.Ticket(now); good {
+		w.arrived = now
+	}
+	return good
 }
 
 // Listen makes sure of subscriptions to the nodes' messages, at least until the waiter leaves. It does not wait.

@@ -150,6 +150,9 @@ func (l *List) enter(want *Want, order int) *Waiter {
 		l.queues[want.Queue] = q
 	} else {
 		w.turn = make(chan struct{})
+		if ticket, good := l.cfg.Lanes.Ticket(w.arrived); good {
+			w.early = ticket
+		}
 	}
 	at := len(q.waiters)
 	for at > 1 && q.waiters[at-1].order > order {

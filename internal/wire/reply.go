@@ -65,8 +65,11 @@ func Parse(step Op, value any, err error) Reply {
 			return r
 		}
 	}
-	return Reply{Status: Failed, Err: fmt.Errorf("unexpected reply %v", value)}
+	return Reply{Status: Failed, Err: Unexpected(value)}
 }
+
+// Unexpected is the error for a reply of another form. A node may say anything: the error has the beginning of it.
+func Unexpected(value any) error { return fmt.Errorf("unexpected reply %.100s", fmt.Sprint(value)) }
 
 // parseList makes a Reply of a list that a script replied; ok is false if no script replies such a list to this step.
 func parseList(step Op, v []any) (r Reply, ok bool) {

@@ -4,7 +4,7 @@ go 1.25.0
 
 require (
 	github.com/hibiken/asynq v0.26.0
-	github.com/quorumlock/redlock v0.0.0
+	github.com/quorumlock/redlock v0.1.0
 )
 
 require (

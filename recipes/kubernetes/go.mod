@@ -3,7 +3,7 @@ module github.com/quorumlock/redlock/recipes/kubernetes
 go 1.25.0
 
 require (
-	github.com/quorumlock/redlock v0.0.0-00010101000000-000000000000
+	github.com/quorumlock/redlock v0.1.0
 	k8s.io/api v0.34.3
 	k8s.io/pod-security-admission v0.34.3
 	sigs.k8s.io/kustomize/api v0.20.1

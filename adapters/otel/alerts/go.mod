@@ -7,8 +7,8 @@ require (
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.1
 	github.com/prometheus/prometheus v0.316.0
-	github.com/quorumlock/redlock v0.0.0
-	github.com/quorumlock/redlock/adapters/otel v0.0.0
+	github.com/quorumlock/redlock v0.1.0
+	github.com/quorumlock/redlock/adapters/otel v0.1.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0
 	go.opentelemetry.io/otel/sdk/metric v1.47.0
 )

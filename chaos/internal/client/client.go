@@ -41,7 +41,7 @@ type Client struct {
 	gone    context.Context // ends when the client has left: until then its hooks sleep
 	left    context.CancelFunc
 
-	mu   sync.Mutex
+	mu   sync.Mutex // protects live; and locker, where another goroutine than a worker looks
 	live map[*hold]bool
 }
 
@@ -73,6 +73,10 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 		(&plainClient{Client: c, nodes: c.Process.Plain()}).work(ctx)
 		return nil
 	}
+	if d := c.Plan.Dialect(c.Number); d != nil {
+		(&foreignClient{Client: c, Dialect: d, nodes: c.Process.Foreign(d.Patience)}).work(ctx)
+		return nil
+	}
 	if n := c.Plan.Run.Members; n > 0 {
 		given := c.Role.Given
 		if given == nil {
@@ -97,6 +101,8 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 	switch {
 	case c.Role.Operator && c.Plan.Scenario.Planned:
 		c.replaces(ctx)
+	case c.Role.Operator && c.Plan.Scenario.Moves:
+		c.moves(ctx)
 	case c.Role.Operator:
 		c.operate(ctx)
 	case c.Plan.Scenario.Break && c.Number == 1:
@@ -118,8 +124,25 @@ func (c *Client) open() error {
 		c.refused(err)
 		return nil
 	}
-	c.locker = locker
+	c.use(locker)
 	return err
+}
+
+// use makes a Locker the client's; nil: it has none.
+func (c *Client) use(locker *redlock.Locker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.locker = locker
+}
+
+// close closes the client's Locker, if it has one.
+func (c *Client) close() {
+	c.mu.Lock()
+	locker := c.locker
+	c.mu.Unlock()
+	if locker != nil {
+		_ = locker.Close()
+	}
 }
 
 // options returns the options of its next Locker.
@@ -130,6 +153,9 @@ func (c *Client) options() redlock.Options {
 	}
 	if c.Plan.Scenario.Slow {
 		o.Hooks = redlock.JoinHooks(o.Hooks, c.slowHooks())
+	}
+	if c.Plan.Sheet != nil {
+		o.Hooks = redlock.JoinHooks(c.Plan.Sheet.Hooks(), o.Hooks)
 	}
 	if c.short() {
 		o.TTL = (o.TTL / 8).Truncate(time.Millisecond)
@@ -153,7 +179,7 @@ func (c *Client) again(pass func(k int)) error {
 		if slices.ContainsFunc(c.Process.Lanes(), func(kept int) bool { return kept > 0 }) {
 			c.abandon()
 		}
-		c.locker = nil
+		c.use(nil)
 	}
 	pass(1)
 	if err := c.open(); err != nil {
@@ -187,6 +213,9 @@ func (c *Client) work(ctx context.Context) {
 				pause := c.Plan.TTL / 4
 				if c.Plan.Scenario.Brief {
 					pause /= 8
+				}
+				if c.Plan.Scenario.Moves { // a long life
+					pause *= 8
 				}
 				wait := 1 + scenario.Below(rng, pause)
 				if c.Plan.Scenario.Tries {
@@ -312,10 +341,9 @@ func (c *Client) Rest() {
 // Leave ends its work and closes its Locker.
 func (c *Client) Leave() {
 	c.stop()
-	if c.locker != nil {
-		_ = c.locker.Close()
-	}
+	c.close()
 	c.workers.Wait()
+	c.close() // the one that a worker was about to open
 	c.left()
 }
 

@@ -151,6 +151,37 @@ func (c *Client) replaces(ctx context.Context) {
 	})
 }
 
+// moves runs an operator that moves the set, when the plan says. It goes by what its Locker knows, and leaves out what was
+// due before it came in. A node comes that has been no member for long.
+func (c *Client) moves(ctx context.Context) {
+	o := &operator{Client: c}
+	c.workers.Go(func() {
+		addrs := slices.Clone(c.Process.Addrs()) // those that were removed last are at the end
+		for n, m := range c.Plan.Moves {
+			rest := m.At - time.Since(c.Start)
+			if rest < 0 {
+				continue
+			}
+			Wait(ctx, rest)
+			c.Process.Pass(0, 2*n)
+			if ctx.Err() != nil {
+				return
+			}
+			members := o.locker.Members().Nodes
+			others := slices.DeleteFunc(slices.Clone(addrs), func(addr string) bool { return slices.Contains(members, addr) })
+			if m.Adds && len(others) > 0 {
+				comes := others[m.Comes%((len(others)+1)/2)]
+				o.make(ctx, redlock.Change{Add: comes}, "add "+comes, m.Limit)
+				c.Process.Pass(0, 2*n+1)
+			}
+			if m.Leaves && len(o.locker.Members().Nodes) > c.Plan.Scenario.Least && len(members) > 0 {
+				o.make(ctx, redlock.Change{Remove: members[0]}, Removes+members[0], m.Limit)
+				addrs = append(slices.DeleteFunc(addrs, func(addr string) bool { return addr == members[0] }), members[0])
+			}
+		}
+	})
+}
+
 // A breaker is an operator that takes locks away from their holders, as redlock break does: it looks who has a
 // lock, and some time later breaks that very one.
 type breaker struct {

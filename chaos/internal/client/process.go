@@ -22,6 +22,9 @@ type Process interface {
 	// Plain returns the nodes for a client of another library.
 	Plain() []PlainNode
 
+	// Foreign returns the nodes for another such client, which waits for an answer for this long.
+	Foreign(patience time.Duration) []ForeignNode
+
 	// Pass returns when a worker's n-th step may go on: at any point of a program
 	// the process may be held up.
 	Pass(worker, n int)
@@ -47,4 +50,10 @@ type Process interface {
 type PlainNode interface {
 	SetNX(ctx context.Context, key, token string, ttl time.Duration) (bool, error)
 	CompareAndDelete(ctx context.Context, key, token string) error
+}
+
+// A ForeignNode is a node as a client uses it that also extends its locks.
+type ForeignNode interface {
+	PlainNode
+	CompareAndExpire(ctx context.Context, key, token string, ttl time.Duration) (had bool, err error)
 }

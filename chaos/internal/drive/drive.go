@@ -193,7 +193,7 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 			return
 		}
 	}
-	if less, loses := keeping[f.Kind]; loses && !d.plan.Scenario.Lost && !d.mayEmpty(f) {
+	if less, loses := keeping[f.Kind]; loses && !d.mayLose(f) {
 		f.Kind = less
 	}
 	d.Recorder.Note(history.Event{Kind: history.Struck, Fault: &f})
@@ -202,6 +202,12 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 		c.Apply(f)
 	case history.Crash:
 		d.crash(ctx, f)
+	case history.Remake:
+		if w, can := d.nodes.(remaker); can && d.plan.Scenario.Moves {
+			w.Remake(d.members(), f.Times > 0)
+			break
+		}
+		d.nodes.Inject(f, true)
 	case history.Churn:
 		d.nodes.Inject(f, true)
 		flush := f
@@ -231,7 +237,7 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 			d.weighClients()
 		}
 		d.nodes.Inject(f, false)
-		if f.Kind == history.KillEmpty {
+		if f.Kind == history.KillEmpty || f.Kind == history.Copy {
 			d.mu.Lock()
 			d.empty[f.Node] = false
 			d.mu.Unlock()
@@ -243,7 +249,35 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 }
 
 // keeping has what is done to a node in the place of a fault by which it would lose its data.
-var keeping = map[history.FaultKind]history.FaultKind{history.Flush: history.Reset, history.KillEmpty: history.Kill}
+var keeping = map[history.FaultKind]history.FaultKind{history.Flush: history.Reset, history.KillEmpty: history.Kill, history.Copy: history.Kill}
+
+// A remaker restores a set, when the operator knows its nodes.
+type remaker interface {
+	Remake(members []string, forget bool)
+}
+
+// mayLose reports whether a node may lose its data, by the plan's scenario. Where a set moves, a node that was removed keeps
+// them, as docs/safety.md demands; a member may lose them in an outage, and otherwise only if mayEmpty says so.
+func (d *Driver) mayLose(f history.Fault) bool {
+	s := d.plan.Scenario
+	switch {
+	case s.Lost:
+		return true
+	case !s.Moves:
+		return d.mayEmpty(f)
+	}
+	addrs, members := d.nodes.Addrs(), d.members()
+	if members == nil {
+		members = addrs[:d.plan.Run.Members]
+	}
+	switch is := slices.Contains(members, addrs[f.Node]); {
+	case f.Kind == history.Flush:
+		return is
+	case is:
+		return d.mayEmpty(f)
+	}
+	return !d.Recorder.removed(addrs)[f.Node]
+}
 
 // mayEmpty reports whether a node may lose its data. It may not if half of the members of a set that was changed, or
 // more, would be without the description then: the set might not heal before an operator has restored it. Where there are
@@ -265,7 +299,7 @@ func (d *Driver) mayEmpty(f history.Fault) bool {
 			return false
 		}
 	}
-	d.empty[f.Node] = d.empty[f.Node] || f.Kind == history.KillEmpty
+	d.empty[f.Node] = d.empty[f.Node] || f.Kind != history.Flush
 	return true
 }
 

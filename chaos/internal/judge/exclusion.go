@@ -34,6 +34,12 @@ func exclusion(r *record) {
 		if from >= to {
 			continue
 		}
+		if r.run.Forgetful {
+			if r.foreign(o) {
+				continue
+			}
+			r.behindForeign(o)
+		}
 		worst, last := -1, from
 		for _, v := range r.against[o.request] {
 			if j := farthest[v] - 1; j >= 0 {
@@ -71,6 +77,30 @@ func exclusion(r *record) {
 		farthest[o.request] = i + 1
 	}
 }
+
+// behindForeign checks a hold where nodes lose data (history.Head.Forgetful): no client of another library had the lock
+// before this one asked, and has it still.
+func (r *record) behindForeign(o *op) {
+	from, _ := r.valid(o)
+	var worst *op
+	last := from
+	for _, k := range r.holds {
+		before := &r.ops[k]
+		if o.ask < 0 || r.begin(k) >= r.events[o.ask].At {
+			break
+		}
+		if since, until := r.valid(before); r.foreign(before) && since < until && until > last && slices.Contains(r.against[o.request], before.request) {
+			worst, last = before, until
+		}
+	}
+	if worst != nil && !r.blinked(worst, from) {
+		r.violated(from, []int{worst.got, o.got}, "client %d of another library had %s until %v, and client %d asked for it later and had %s from %v",
+			worst.client, r.lock(worst), last, o.client, r.lock(o), from)
+	}
+}
+
+// foreign reports whether an op is of a client of another library.
+func (r *record) foreign(o *op) bool { return o.ask >= 0 && r.events[o.ask].Verb == "plain" }
 
 // blinked reports whether a node's clock was set, and set back, between the request for a lock and
 // an instant: the node may have dropped the lock, and a client that did not ask it meanwhile cannot

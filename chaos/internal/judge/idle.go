@@ -21,6 +21,18 @@ func idle(r *record) {
 		o := &r.ops[k]
 		had[o.request] = append(had[o.request], stretch{r.events[o.got].At, r.free(o)})
 	}
+	asked := make([][]stretch, len(r.requests)) // the same: a client of another library keeps some nodes to itself while it asks
+	for k := range r.ops {
+		o := &r.ops[k]
+		if !r.foreign(o) {
+			continue
+		}
+		end := o.died
+		if o.end >= 0 {
+			end = r.events[o.end].At
+		}
+		asked[o.request] = append(asked[o.request], stretch{r.events[o.ask].At, end})
+	}
 	waits := r.waits()
 	for v := range waits {
 		if len(waits[v]) == 0 {
@@ -28,7 +40,7 @@ func idle(r *record) {
 		}
 		times := slices.Concat(all, r.full(v, had))
 		for _, other := range r.against[v] {
-			times = append(times, had[other]...)
+			times = append(append(times, had[other]...), asked[other]...)
 		}
 		sortStretches(times)
 		for i := range waits[v] {

@@ -40,6 +40,8 @@ func HistoryOf(t testing.TB, unit time.Duration, run, text string) *history.Hist
 			h.Run.Planned = true
 		case "exact":
 			h.Run.Exact = true
+		case "forgetful":
+			h.Run.Forgetful = true
 		case "clients":
 			h.Run.Clients = number(value)
 		case "bound":
@@ -329,6 +331,20 @@ var judgeCases = []struct{ name, run, history, want string }{
 	{"tries when it was given back", "settled", "0 1/1 ask; 1 1/1 got until=9; 3 1/1 release; 4 1/1 released; 5 2/1 ask verb=try limit=9; 6 2/1 denied", "progress 6 [4 5]"},
 	{"tries while another lock is held", "settled", "0 1/1 ask name=b; 1 1/1 got name=b until=9; 5 2/1 ask verb=try limit=9; 6 2/1 denied; 9 1/1 told", "progress 6 [2 3]"},
 	{"is of another library", "always clients=1", "0 1/1 ask verb=plain limit=50; 50 1/1 denied", ""},
+
+	{"another library's client gets what is held", "", "0 1/1 ask; 1 1/1 got until=9; 2 2/1 ask verb=plain; 3 2/1 got until=9; 9 1/1 told; 20 - calm", "exclusion 3 [1 3]"},
+	{"the same, of a node that forgets", "forgetful", "0 1/1 ask; 1 1/1 got until=9; 2 2/1 ask verb=plain; 3 2/1 got until=9; 9 1/1 told; 20 - calm", ""},
+	{"two of other libraries, the same", "forgetful", "0 1/1 ask verb=plain; 1 1/1 got until=9; 2 2/1 ask verb=plain; 3 2/1 got until=9; 20 - calm", ""},
+	{"asks when another library's client has it", "forgetful", "0 2/1 ask verb=plain; 1 2/1 got until=9; 2 1/1 ask; 3 1/1 got until=12; 12 1/1 told", "exclusion 3 [1 3]"},
+	{"asked before another library's client got it", "forgetful", "0 2/1 ask verb=plain; 1 1/1 ask; 2 2/1 got until=9; 3 1/1 got until=12; 12 1/1 told", ""},
+	{"asks at that instant", "forgetful", "0 2/1 ask verb=plain; 2 1/1 ask; 2 2/1 got until=9; 3 1/1 got until=12; 12 1/1 told", ""},
+	{"gets it when another library's client had it", "forgetful", "0 2/1 ask verb=plain; 1 2/1 got until=3; 2 1/1 ask; 3 1/1 got until=12; 12 1/1 told", ""},
+	{"the one that has it longest", "forgetful", "0 2/1 ask verb=plain; 0 3/1 ask verb=plain; 1 2/1 got until=8; 1 3/1 got until=9; 2 1/1 ask; 3 1/1 got until=12; 12 1/1 told", "exclusion 3 [3 5]"},
+	{"two of ours, the same", "forgetful", "0 1/1 ask; 1 1/1 got until=9; 2 2/1 ask; 3 2/1 got until=9; 9 1/1 told; 9 2/1 told", "exclusion 3 [1 3]"},
+	{"extends what another library's client has had", "forgetful", "0 1/1 ask; 1 1/1 got until=9; 2 2/1 ask verb=plain; 3 2/1 got until=5; 6 1/1 extend; 7 1/1 extended until=12; 12 1/1 told", "continuity 7 [1 3 4 5]"},
+	{"another library's client extends so", "forgetful", "0 1/1 ask verb=plain; 1 1/1 got until=9; 2 2/1 ask; 3 2/1 got until=5; 5 2/1 told; 6 1/1 extend; 7 1/1 extended until=12; 20 - calm", "exclusion 3 [1 3]"},
+	{"another library's client is told by nobody", "", "0 1/1 ask verb=plain; 1 1/1 got until=9; 20 - calm", ""},
+	{"another library's client extends late", "", "0 1/1 ask verb=plain; 1 1/1 got until=9; 8 1/1 extend; 10 1/1 extended until=18; 20 1/1 release; 21 1/1 released", ""},
 
 	{"ends in time", "", "0 1/1 ask limit=5; 7 1/1 denied", ""},
 	{"ends too late", "", "0 1/1 ask limit=5; 8 1/1 denied", "in time 7 [0 1]"},

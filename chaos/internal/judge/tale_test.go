@@ -17,6 +17,7 @@ func generate(data []byte) *history.History {
 	t.Run.MostKeys, t.Run.MostBytes, t.Run.MostRequests = t.below(5), t.below(5), t.below(5)
 	t.Run.Settled = t.Run.MostBytes%2 == 1 // not drawn: the corpus would mean something else
 	t.Run.Planned = t.Run.MostKeys%2 == 1
+	t.Run.Forgetful = t.Run.MostRequests%2 == 1
 	t.kinds = t.below(2) == 0
 	if t.kinds && t.below(4) > 0 {
 		t.Run.Separator = "/"

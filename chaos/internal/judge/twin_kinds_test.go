@@ -59,7 +59,7 @@ func (tw *twin) same(a, b history.Event) bool {
 func (tw *twin) crowded(i int, o twinHold) (got []int) {
 	all := []int{i}
 	for j := i - 1; j >= 0; j-- {
-		if p := tw.holds[j]; sameSlots(p.what, o.what) && p.from < p.to && p.to > o.from {
+		if p := tw.holds[j]; sameSlots(p.what, o.what) && p.from < p.to && p.to > o.from && !tw.lawless(p) {
 			all = append(all, j)
 		}
 	}

@@ -62,18 +62,26 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 	}
 
 	overlap, shares, high, same := -1, -1, -1, -1
+	behind := -1
 	for j, p := range tw.holds[:i] {
-		if !tw.apart(p.what, o.what) && p.from < p.to && o.from < o.to && max(o.from, p.from) < min(o.to, p.to) && (overlap < 0 || p.to > tw.holds[overlap].to) {
+		if o.ask >= 0 && tw.lawless(p) && !tw.lawless(o) && !tw.apart(p.what, o.what) && p.from < p.to && o.from < o.to &&
+			p.from < tw.Events[o.ask].At && o.from < p.to && (behind < 0 || p.to > tw.holds[behind].to) {
+			behind = j
+		}
+		if !tw.lawless(p) && !tw.lawless(o) && !tw.apart(p.what, o.what) && p.from < p.to && o.from < o.to && max(o.from, p.from) < min(o.to, p.to) && (overlap < 0 || p.to > tw.holds[overlap].to) {
 			overlap = j
 		}
 		if shares < 0 && tw.Events[p.got].Token == e.Token {
 			shares = j
 		}
 	}
+	if behind >= 0 && !tw.blinked(tw.holds[behind], o.from) {
+		tw.add("exclusion", o.from, tw.holds[behind].got, o.got)
+	}
 	if overlap >= 0 && !tw.blinked(tw.holds[overlap], o.from) {
 		tw.add("exclusion", o.from, tw.holds[overlap].got, o.got)
 	}
-	if isSlot(o.what) && o.from < o.to {
+	if isSlot(o.what) && o.from < o.to && !tw.lawless(o) {
 		if crowd := tw.crowded(i, o); crowd != nil {
 			tw.add("exclusion", o.from, crowd...)
 		}
@@ -136,7 +144,7 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 		}
 		handed = handed || !back
 	}
-	if !noticed && !handed && tw.last > by {
+	if !noticed && !handed && !tw.foreign(o) && tw.last > by {
 		if o.told >= 0 {
 			tw.add("told", by, o.got, o.told)
 		} else {
@@ -158,6 +166,12 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 		}
 	}
 }
+
+// foreign reports whether a hold is of a client of another library.
+func (tw *twin) foreign(o twinHold) bool { return o.ask >= 0 && tw.Events[o.ask].Verb == "plain" }
+
+// lawless reports the same, and that it may have got what another client has.
+func (tw *twin) lawless(o twinHold) bool { return tw.Run.Forgetful && tw.foreign(o) }
 
 // lateNews reports whether a hold may have been recorded later than it was acquired.
 func (tw *twin) lateNews(o twinHold) bool {
@@ -447,7 +461,7 @@ func (tw *twin) judgeStep(i int, e history.Event) {
 		return
 	}
 	f := tw.Events[end]
-	if f.Kind == history.Extended {
+	if f.Kind == history.Extended && !tw.lawless(*o) {
 		between := -1
 		since := tw.Events[o.got].At
 		for j, p := range tw.holds {
@@ -460,7 +474,7 @@ func (tw *twin) judgeStep(i int, e history.Event) {
 			tw.add("continuity", f.At, o.got, tw.holds[between].got, i, end)
 		}
 	}
-	if !tw.Run.Exact && tw.stopped(e.Client, e.At, f.At) {
+	if tw.foreign(*o) || !tw.Run.Exact && tw.stopped(e.Client, e.At, f.At) {
 		return
 	}
 	unsure := slices.ContainsFunc(o.mine, func(j int) bool { return j > o.got && j < end && tw.Events[j].Kind == history.Failed })

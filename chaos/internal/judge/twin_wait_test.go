@@ -223,8 +223,16 @@ func (tw *twin) taken(w twinWait) (is, touched []bool) {
 			fill(o.from, tw.free(o))
 		}
 	}
-	for _, e := range tw.Events {
+	for i, e := range tw.Events {
 		switch e.Kind {
+		case history.Ask:
+			if mine := tw.lifeOf(i); mine[0] == i && e.Verb == "plain" && !tw.apart(e, w.what) {
+				end := tw.died(i)
+				if j := tw.first(mine, history.Got, history.Denied); j >= 0 {
+					end = tw.Events[j].At
+				}
+				fill(e.At, end)
+			}
 		case history.Crashed:
 			fill(e.At, e.At+tw.Run.TTL+tw.Run.Settle)
 		case history.Held:

@@ -8,13 +8,14 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// told does not apply if the holder has released, or died, before it had to be told, nor while the
+// told does not apply to clients of other libraries, nor if the holder has released, or died, before it had to be told, nor while the
 // lock is detached.
 func told(r *record) {
 	for _, k := range r.holds {
 		o := &r.ops[k]
 		by := r.noticed(o.client, r.events[o.got].At, o.until)
 		switch {
+		case r.foreign(o):
 		case o.told >= 0 && r.events[o.told].At <= by:
 		case o.release >= 0 && r.events[o.release].At <= by:
 		case o.died <= by, r.last <= by:
@@ -42,7 +43,7 @@ func (r *record) handedOn(op int, at time.Duration) bool {
 // lateSuccess excuses clients that were stopped between the library's answer and its record, in
 // arenas where that is possible; extensions of a lock that renews itself, since its end of
 // validity in between is not known; and extensions after one that failed, since late answers may
-// have confirmed that one in between.
+// have confirmed that one in between. How clients of other libraries extend and release is their own affair.
 func lateSuccess(r *record) {
 	for _, k := range r.holds {
 		o := &r.ops[k]
@@ -60,7 +61,7 @@ func lateSuccess(r *record) {
 	}
 	for i := range r.steps {
 		s := &r.steps[i]
-		if s.end < 0 {
+		if s.end < 0 || r.foreign(&r.ops[s.op]) {
 			continue
 		}
 		o, begin, end := &r.ops[s.op], &r.events[s.begin], &r.events[s.end]
@@ -86,6 +87,9 @@ func continuity(r *record) {
 			continue
 		}
 		o := &r.ops[s.op]
+		if r.run.Forgetful && r.foreign(o) {
+			continue
+		}
 		begin, since := r.events[s.begin].At, r.events[o.got].At
 		next, _ := slices.BinarySearchFunc(r.holds, begin, func(k int, at time.Duration) int { return cmp.Compare(r.begin(k), at) })
 		for j := next - 1; j >= 0 && r.begin(r.holds[j]) > since; j-- {

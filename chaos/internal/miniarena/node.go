@@ -15,7 +15,9 @@ import (
 
 // Cannot are the kinds of fault that this arena cannot inject.
 var Cannot = []history.FaultKind{
-	history.Churn, history.Still, history.Mislead, history.Restore, history.Remake, // other arenas have them
+	history.Churn, history.Still, history.Mislead, history.Restore, history.Copy, history.Remake, // other arenas have them
+	history.CutFile, history.FlipFile, history.OldFile, history.OtherFile, history.PowerCut, history.DiskFull, // it has no files
+	history.Slew,
 }
 
 // A node is a miniredis behind pipes, and can inject nearly all faults of nodes.

@@ -73,6 +73,14 @@ func (p *process) Plain() []client.PlainNode {
 	return nodes
 }
 
+func (p *process) Foreign(patience time.Duration) []client.ForeignNode {
+	nodes := make([]client.ForeignNode, len(p.world.nodes))
+	for i, n := range p.world.nodes {
+		nodes[i] = &foreignModel{plainModel{server: n.Dial(p.host, patience)}}
+	}
+	return nodes
+}
+
 // A plainModel is a model node for a client of another library, which does by single commands what
 // the scripts do.
 type plainModel struct {
@@ -103,4 +111,17 @@ func (n *plainModel) SetNX(_ context.Context, key, token string, ttl time.Durati
 func (n *plainModel) CompareAndDelete(_ context.Context, key, token string) error {
 	_, err := n.call(model.Call{Op: wire.Release, Keys: []string{key}, Modes: string(wire.ModeX), Token: token})
 	return err
+}
+
+// A foreignModel is the same for a client that extends its locks, and releases them as at a real server: no waiter is called.
+type foreignModel struct{ plainModel }
+
+func (n *foreignModel) CompareAndDelete(_ context.Context, key, token string) error {
+	_, err := n.call(model.Call{Op: model.CompareAndDelete, Keys: []string{key}, Token: token})
+	return err
+}
+
+func (n *foreignModel) CompareAndExpire(_ context.Context, key, token string, ttl time.Duration) (bool, error) {
+	v, err := n.call(model.Call{Op: model.CompareAndExpire, Keys: []string{key}, Token: token, TTL: ttl})
+	return v == int64(1), err
 }

@@ -3,6 +3,7 @@ package modelarena
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/quorumlock/redlock/chaos/history"
@@ -26,6 +27,8 @@ type World struct {
 	plan  *scenario.Plan
 	nodes []*model.Node
 
+	remade int // how many sets an operator has restored
+
 	mu    sync.Mutex        // protects first: faults of one instant are injected side by side
 	first map[int]wire.Kept // by node: what it kept at the first fault of any node, if it has kept anything
 }
@@ -41,6 +44,7 @@ func NewWorld(p *scenario.Plan) *World {
 		}
 		w.nodes = append(w.nodes, n)
 	}
+	p.Sheet.Watch(w.nodes, p.Quarantine())
 	return w
 }
 
@@ -111,8 +115,15 @@ func (w *World) Inject(f history.Fault, begin bool) {
 	switch f.Kind {
 	case history.Mislead, history.Restore:
 		w.mislead(n, f, begin)
+	case history.Copy:
+		if begin {
+			n.Kill()
+			n.Copy(w.nodes[f.Times%len(w.nodes)])
+		} else {
+			n.Forget()
+		}
 	case history.Remake:
-		w.remake()
+		w.remake(w.nodes)
 	case history.Mute:
 		n.Mute(begin)
 	case history.Churn:
@@ -176,10 +187,32 @@ func (w *World) mislead(n *model.Node, f history.Fault, begin bool) {
 	}
 }
 
+// Remake is what an operator does with redlock members restore who knows that these nodes are the set (remake). Then it has
+// all other nodes that keep the description of another set forget that, as before they can become members, if forget is set.
+func (w *World) Remake(members []string, forget bool) {
+	var nodes []*model.Node
+	for _, addr := range members {
+		nodes = append(nodes, w.at(addr))
+	}
+	w.remake(nodes)
+	if !forget {
+		return
+	}
+	for _, n := range w.nodes {
+		foreign := n.Kept().Description != nil && !slices.Contains(members, n.Name)
+		for _, m := range nodes {
+			foreign = foreign && m.Kept().Description != nil && m.Kept().Set != n.Kept().Set
+		}
+		if foreign {
+			n.Forget()
+		}
+	}
+}
+
 // remake is what an operator does with redlock members restore: of a set that was changed, and of which most members have
-// lost the description, all members that the last one names which is left make a new set. All must answer. A set that was
-// never changed heals by itself, and is left alone.
-func (w *World) remake() {
+// lost the description, all members that the last one names which is left on these nodes make a new set. All must answer. A
+// set that was never changed heals by itself, and is left alone.
+func (w *World) remake(nodes []*model.Node) {
 	var last *wire.Description
 	kept := make(map[string]wire.Kept)
 	for _, n := range w.nodes {
@@ -188,7 +221,7 @@ func (w *World) remake() {
 		}
 		told := n.Kept()
 		kept[n.Name] = told
-		if told.Description != nil && (last == nil || told.Epoch > last.Epoch) {
+		if slices.Contains(nodes, n) && told.Description != nil && (last == nil || told.Epoch > last.Epoch) {
 			last = told.Description
 		}
 	}
@@ -210,6 +243,9 @@ func (w *World) remake() {
 	}
 	set := last.Copy()
 	set.Epoch, set.Set, set.Past, set.Former = last.Epoch+1, fmt.Sprint("restored.", last.Epoch), nil, nil
+	if w.remade++; w.plan.Scenario.Moves { // the epochs begin again when a set is made anew
+		set.Set = fmt.Sprint("restored.", w.remade)
+	}
 	for _, n := range w.nodes {
 		if set.Has(n.Name) {
 			n.Remake(wire.Kept{Self: n.Name, Description: set}.String())

@@ -190,4 +190,4 @@ func (r *reporter) note(e history.Event) {
 	r.say(report{Event: &e})
 }
 
-func (r *reporter) Add(token string) { r.say(report{Leftover: token}) }
+func (r *reporter) Add(token string) { r.say(report{Leftover: []byte(token)}) }

@@ -47,7 +47,7 @@ type remote struct {
 type report struct {
 	Event    *history.Event `json:"event,omitempty"`
 	Done     string         `json:"done,omitempty"`
-	Leftover string         `json:"lot,omitempty"`
+	Leftover []byte         `json:"lot,omitempty"` // any bytes: not every token is text
 }
 
 // The orders. The second one has the time at which the run began, and the client's role.
@@ -117,7 +117,7 @@ func (r *remote) next() (got report, err error) {
 	if err != nil {
 		return got, io.EOF // a report that was cut off when it died does not count
 	}
-	if err := json.Unmarshal(line, &got); err != nil || got == (report{}) {
+	if err := json.Unmarshal(line, &got); err != nil || got.Event == nil && got.Done == "" && got.Leftover == nil {
 		return got, fmt.Errorf("it said %q, which is no report", strings.TrimSpace(string(line)))
 	}
 	return got, nil
@@ -137,8 +137,8 @@ func (r *remote) listen() {
 			r.blame(err)
 		case got.Event != nil:
 			r.rec.Add(*got.Event)
-		case got.Leftover != "":
-			r.leftovers.Add(got.Leftover)
+		case got.Leftover != nil:
+			r.leftovers.Add(string(got.Leftover))
 		default:
 			r.done <- got.Done
 		}

@@ -166,7 +166,7 @@ func TestMemberSays(t *testing.T) {
 	for line, good := range map[string]bool{
 		`{"event":{"at":1,"kind":"ask"}}` + "\n": true,
 		`{"done":"rest"}` + "\n":                 true,
-		`{"lot":"c1.1"}` + "\n":                  true,
+		`{"lot":"YzEuMQ=="}` + "\n":              true,
 		`{}` + "\n":                              false,
 		`hello` + "\n":                           false,
 		`{"event":`:                              false,

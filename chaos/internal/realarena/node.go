@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,10 +26,15 @@ type node struct {
 	server *redisproc.Server
 	proxy  *faultproxy.Proxy
 	locks  []string // their keys
+	diary  diary    // of its file
+	others []*node  // those whose files it may get
+
+	flipped atomic.Bool // bits of its file were others: it may have keys that no client has set, or be refused
 
 	mu         sync.Mutex
 	admin      *redis.Client // not through the proxy
 	down, hung bool
+	died       time.Time
 	should, is map[history.FaultKind]bool // see settings
 	half       map[history.FaultKind]bool // not known whether it is, since the change could not be finished
 	script     chan struct{}              // closed when the long script has ended; nil: there is none
@@ -45,7 +51,11 @@ var nodeArgs = []string{
 }
 
 func newNode(locks []string, args ...string) (*node, error) {
-	server, err := redisproc.Start("", slices.Concat(nodeArgs, watchArgs, args)...)
+	return newNodeBy(redisproc.Start, locks, args...)
+}
+
+func newNodeBy(start func(dir string, args ...string) (*redisproc.Server, error), locks []string, args ...string) (*node, error) {
+	server, err := start("", slices.Concat(nodeArgs, watchArgs, args)...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +90,7 @@ func (n *node) connect() {
 }
 
 func (n *node) close() {
+	n.diary.end()
 	n.server.Stop()
 	n.proxy.Close()
 	n.mu.Lock()
@@ -99,8 +110,20 @@ func (n *node) inject(f history.Fault, begin bool) (err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch f.Kind {
-	case history.Kill, history.KillEmpty:
-		err = n.kill(begin, f.Kind == history.Kill)
+	case history.Kill, history.KillEmpty, history.CutFile, history.FlipFile, history.OldFile, history.PowerCut:
+		if begin {
+			n.kill()
+		} else {
+			err = n.restart(f)
+		}
+	case history.OtherFile:
+		n.should[f.Kind] = begin
+		if begin {
+			n.kill()
+			err = n.restart(f)
+		}
+	case history.Slew:
+		err = n.server.SlewClock(inject.During(begin, f.By))
 	case history.Hang:
 		err = n.hang(begin)
 	case history.Flush, history.FlushScripts, history.Evict, history.Deafen:
@@ -146,21 +169,40 @@ func (n *node) onNetwork(f history.Fault, begin bool) bool {
 	return true
 }
 
-func (n *node) kill(begin, keep bool) (err error) {
-	if begin {
-		n.server.Kill()
-		n.down, n.hung = true, false
-		n.scriptEnds()
-		return nil
+func (n *node) kill() {
+	n.server.Kill()
+	n.down, n.hung, n.died = true, false, time.Now()
+	n.scriptEnds()
+}
+
+// restart starts the server after such a fault.
+func (n *node) restart(f history.Fault) (err error) {
+	switch f.Kind {
+	case history.OtherFile:
+		other := n.others[f.Times%len(n.others)]
+		err = copyFiles(n.server.Dir(), other.server.Dir())
+		n.flipped.Store(n.flipped.Load() || other.flipped.Load())
+	case history.CutFile, history.FlipFile, history.OldFile, history.PowerCut:
+		n.flipped.Store(n.flipped.Load() || f.Kind == history.FlipFile)
+		err = damage(n.server.Dir(), f, n.diary.at(n.died.Add(-f.By)))
 	}
-	if keep {
-		err = n.server.Restart()
-	} else {
-		err = n.server.Forget()
+	if err == nil {
+		switch {
+		case f.Kind == history.KillEmpty:
+			err = n.server.Forget()
+		case n.flipped.Load():
+			err = startSomehow(n.server)
+		default:
+			err = n.server.Restart()
+		}
 	}
 	// The settings are those of its arguments again; keys are data.
-	n.is = map[history.FaultKind]bool{history.Foreign: keep && n.is[history.Foreign]}
-	n.half = map[history.FaultKind]bool{history.Foreign: keep && n.half[history.Foreign]}
+	keep := f.Kind != history.KillEmpty
+	is, half := n.is, n.half
+	n.is, n.half = make(map[history.FaultKind]bool), make(map[history.FaultKind]bool)
+	for _, data := range []history.FaultKind{history.Foreign, history.OtherFile} {
+		n.is[data], n.half[data] = keep && is[data], keep && half[data]
+	}
 	if n.down = err != nil; !n.down {
 		n.connect()
 	}
@@ -236,9 +278,12 @@ func (n *node) keys() (map[string]string, error) {
 	if n.failure != nil {
 		return nil, n.failure
 	}
+	all := make(map[string]string)
+	if n.flipped.Load() {
+		return all, nil
+	}
 	ctx := context.Background()
 	keys, err := n.admin.Keys(ctx, "*").Result()
-	all := make(map[string]string)
 	for _, key := range slices.DeleteFunc(keys, script.Lasting) {
 		token, err := n.admin.Get(ctx, key).Result()
 		set, notSet := n.admin.ZRangeWithScores(ctx, key, 0, -1).Result()

@@ -62,7 +62,7 @@ func (p *ownProcess) Holders(key, token string) (has, silent int) {
 	p.asking.Lock()
 	if p.direct == nil {
 		for i := range p.addrs {
-			p.direct = append(p.direct, p.stranger(i))
+			p.direct = append(p.direct, p.stranger(i, plainPatience))
 		}
 	}
 	p.asking.Unlock()
@@ -88,9 +88,10 @@ func (p *ownProcess) Holders(key, token string) (has, silent int) {
 	return has, silent
 }
 
-// stranger is a connection apart from the Locker's.
-func (p *ownProcess) stranger(node int) *redis.Client {
-	const patience = 50 * time.Millisecond
+const plainPatience = 50 * time.Millisecond
+
+// stranger is a connection apart from the Locker's, which waits for an answer for this long.
+func (p *ownProcess) stranger(node int, patience time.Duration) *redis.Client {
 	c := redis.NewClient(&redis.Options{
 		Addr: p.addrs[node], Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
 		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
@@ -102,7 +103,15 @@ func (p *ownProcess) stranger(node int) *redis.Client {
 func (p *ownProcess) Plain() []client.PlainNode {
 	nodes := make([]client.PlainNode, len(p.addrs))
 	for i := range p.addrs {
-		nodes[i] = plainReal{p.stranger(i)}
+		nodes[i] = plainReal{p.stranger(i, plainPatience)}
+	}
+	return nodes
+}
+
+func (p *ownProcess) Foreign(patience time.Duration) []client.ForeignNode {
+	nodes := make([]client.ForeignNode, len(p.addrs))
+	for i := range p.addrs {
+		nodes[i] = plainReal{p.stranger(i, patience)}
 	}
 	return nodes
 }
@@ -134,4 +143,10 @@ func (n plainReal) SetNX(ctx context.Context, key, token string, ttl time.Durati
 func (n plainReal) CompareAndDelete(ctx context.Context, key, token string) error {
 	const script = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 	return n.client.Eval(ctx, script, []string{key}, token).Err()
+}
+
+func (n plainReal) CompareAndExpire(ctx context.Context, key, token string, ttl time.Duration) (bool, error) {
+	const script = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
+	had, err := n.client.Eval(ctx, script, []string{key}, token, ttl.Milliseconds()).Int()
+	return had == 1, err
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/internal/fresh"
 )
 
 // settings has the kinds of fault that need commands to the server. A server that is down, stopped
 // or busy executes none. So the wanted state is recorded, and apply establishes it whenever
-// something has changed that may make it possible. Of these, only Foreign may coincide with others,
-// which may prevent it.
-var settings = []history.FaultKind{history.Busy, history.Full, history.ReadOnly, history.Locked, history.Crowded, history.Mute, history.Foreign}
+// something has changed that may make it possible. Of these, only Foreign and OtherFile may coincide with
+// others, which may prevent them.
+var settings = []history.FaultKind{history.Busy, history.Full, history.ReadOnly, history.Locked, history.Crowded, history.Mute, history.Foreign, history.DiskFull, history.OtherFile}
 
 // apply brings the server into the wanted state, as far as it executes commands.
 func (n *node) apply() {
@@ -49,6 +50,14 @@ func (n *node) set(t history.FaultKind, begin bool) error {
 			n.scriptBegins()
 		}
 		return nil
+	case history.DiskFull:
+		return fill(n.server, begin)
+	case history.OtherFile:
+		if begin {
+			return nil // it has the file since it was started
+		}
+		_, err := fresh.Forget(context.Background(), n.admin)
+		return err
 	case history.Full:
 		return n.config("maxmemory", begin, "1", "0")
 	case history.ReadOnly:

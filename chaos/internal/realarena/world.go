@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/drive"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 	"github.com/quorumlock/redlock/internal/recording"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -22,8 +24,8 @@ var Cannot = []history.FaultKind{
 	history.Repeat, history.RepeatLate, // TCP delivers once, and nothing on the way here sends again
 	history.Loading,                                         // would need a large data set, in which leftovers could not be found
 	history.Step, history.Clock, history.Skew, history.Boot, // all processes have the one clock of this machine
-	history.Values,                                   // nothing here may leave megabytes on a server that is killed
-	history.Mislead, history.Restore, history.Remake, // the model has them
+	history.Values,                                                 // nothing here may leave megabytes on a server that is killed
+	history.Mislead, history.Restore, history.Copy, history.Remake, // the model has them
 	history.Suspend, history.Still, // and this machine can only be suspended from outside
 }
 
@@ -94,16 +96,35 @@ func (w *world) open() (err error) {
 	if w.store, err = newShop(); err != nil {
 		return err
 	}
+	has := func(kind history.FaultKind) bool {
+		return slices.ContainsFunc(w.plan.Faults, func(f history.Fault) bool { return f.Kind == kind })
+	}
+	start := redisproc.Start
+	if has(history.Slew) {
+		start = redisproc.StartWithClock
+	}
+	if has(history.PowerCut) {
+		w.args = append(w.args, "--appendfsync", "everysec")
+	}
+	if has(history.DiskFull) {
+		redisproc.IgnoreFileLimit()
+	}
 	w.nodes = make([]*node, w.plan.Run.Nodes)
 	keys := make([]string, len(w.plan.Names))
 	for i, name := range w.plan.Names {
 		keys[i] = w.plan.Options.Prefix + name
 	}
 	if err := each(w.nodes, func(i int) (err error) {
-		w.nodes[i], err = newNode(keys, w.args...)
+		w.nodes[i], err = newNodeBy(start, keys, w.args...)
 		return err
 	}); err != nil {
 		return err
+	}
+	for i, n := range w.nodes {
+		n.others = slices.Concat(w.nodes[i+1:], w.nodes[:i])
+		if has(history.OldFile) || has(history.PowerCut) {
+			n.diary.keep(n.server.Dir())
+		}
 	}
 	if w.machine, err = newMachine(w.nodes); err != nil {
 		return err

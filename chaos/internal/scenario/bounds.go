@@ -28,7 +28,7 @@ func (p *Plan) boundWaiting(clients int) {
 	if !fast {
 		r.Settle = 40*p.RTT + 6*r.Slight + 4*r.Lag
 	}
-	if !s.Plain { // a plain client waits in no queue, and leaves behind what it could not release
+	if !s.Plain && (s.Others[1] == 0 || s.Prompt) { // a client of another library leaves behind what it could not release, if anything goes wrong
 		beat := min(max(p.TTL/10, 100*time.Millisecond), time.Second)
 		r.Idle = 4*beat + p.Options.NodeTimeout + time.Second
 		if fast {
@@ -38,6 +38,9 @@ func (p *Plan) boundWaiting(clients int) {
 			r.Idle = beat/4 + 20*p.RTT
 			if s.Folder { // a client that asks once for the folder may be in the readers' way for as long as it asks (Locker.contend)
 				r.Idle += p.Options.NodeTimeout
+			}
+			if s.Others[1] > 0 { // a waiter that has not seen the foreign holder yet sees it with its next heartbeat
+				r.Idle += beat
 			}
 		}
 	}

@@ -78,6 +78,10 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 		if f.At < d.busy[where] || f.For < 0 {
 			continue
 		}
+		if f.Kind == history.PowerCut {
+			d.everywhere(f)
+			continue
+		}
 		d.busy[where] = f.At + f.For
 		p.Faults = append(p.Faults, f)
 	}
@@ -123,6 +127,12 @@ func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 		f.By = (ms + Below(rng, 20*ms)).Truncate(model.Slot)
 	case history.Mislead, history.Restore:
 		f.Times = 1 + rng.IntN(64)
+	case history.CutFile, history.FlipFile, history.OtherFile:
+		f.Times = 1 + rng.IntN(1<<20)
+	case history.OldFile:
+		f.By = Below(rng, f.At)
+	case history.Slew:
+		f.By = Below(rng, 19800*us) - 9900*us
 	case history.Step:
 		return d.step(f, where)
 	case history.Boot:
@@ -131,6 +141,23 @@ func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 		f.For, f.By = 0, 1+Below(rng, p.TTL)
 	}
 	return true
+}
+
+// everywhere makes all nodes die at the moment of a fault of one of them, unless one is dead already. Each is restarted
+// after another time, and has lost more or less of its last second, as with appendfsync everysec.
+func (d *faultDraw) everywhere(f history.Fault) {
+	for i := range d.nodes {
+		if f.At < d.busy[place{group(f.Kind), i}] {
+			return
+		}
+	}
+	for i := range d.nodes {
+		f := f
+		f.Node, f.By = i, Below(d.rng, time.Second)
+		f.For = min(1+Below(d.rng, d.limit), d.plan.Span-f.At).Truncate(model.Slot)
+		d.busy[place{group(f.Kind), i}] = f.At + f.For
+		d.plan.Faults = append(d.plan.Faults, f)
+	}
 }
 
 // step sets a node's clock: not before all clients have seen it, and always in the same direction.
@@ -176,7 +203,8 @@ func (d *faultDraw) boot(f *history.Fault) bool {
 // group names the place that a kind of fault takes at a node while it lasts.
 func group(t history.FaultKind) string {
 	switch t {
-	case history.Kill, history.KillEmpty, history.Hang, history.Still, history.Boot, history.Mislead, history.Restore:
+	case history.Kill, history.KillEmpty, history.Hang, history.Still, history.Boot, history.Mislead, history.Restore,
+		history.CutFile, history.FlipFile, history.OldFile, history.OtherFile, history.PowerCut:
 		return "process"
 	case history.Slow, history.Jitter:
 		return "delay"

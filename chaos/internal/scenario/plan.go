@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/coverage"
 	"github.com/quorumlock/redlock/internal/testbed/model"
 )
 
@@ -31,11 +32,15 @@ type Plan struct {
 
 	Large    bool          // some clients want a quorum larger than a majority, and a majority of nodes is well
 	Replaced []Replacement // of members by other nodes, in order
+	Moves    []Move        // of the set, in order
+
+	Dialects []int // of the first clients, which are of other libraries: indexes of Dialects
 
 	Operators int // the clients that change the set: the first ones, and those that replace them
 
 	Scenario *Scenario       `json:"-"`
 	Options  redlock.Options `json:"-"`
+	Sheet    *coverage.Sheet `json:"-"` // counts the situations that the schedule reaches; nil: nobody wants to know
 }
 
 // NewPlan draws a plan for an arena from a seed. The options are the user's; the scenario decides
@@ -76,8 +81,15 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 		p.drawAway(rng, arena, n)
 	case s.Planned:
 		p.drawReplaced(rng, arena, n, members)
+	case s.Moves:
+		p.drawMoves(rng, arena, n, members, clients)
 	default:
 		p.drawFaults(rng, arena, n, clients)
+	}
+	if s.Others[1] > 0 {
+		for range min(s.Others[0]+rng.IntN(s.Others[1]-s.Others[0]+1), clients-1) {
+			p.Dialects = append(p.Dialects, rng.IntN(len(Dialects)))
+		}
 	}
 	p.head(arena, seed, n, members, clients)
 	return p
@@ -118,6 +130,14 @@ func (p *Plan) drawOptions(rng *rand.Rand, arena Limits, nodes int) (n int) {
 		o.MaxNodeSkew = -1
 	}
 	return n
+}
+
+// Quarantine is for how long a node without its data has no vote, or a little less; 0: it votes at once.
+func (p *Plan) Quarantine() time.Duration {
+	if p.Options.Quarantine == 0 {
+		return p.shortest()
+	}
+	return max(0, p.Options.Quarantine)
 }
 
 // shortest is the shortest possible quarantine.
@@ -163,9 +183,13 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 	if s.Names {
 		o.Separator = cmp.Or(o.Separator, "/")
 	}
-	if s.Kinds {
+	switch {
+	case s.Kinds && s.Others[1] > 0: // other libraries know no paths
+		p.Wants = mix(rng, flat, "")
+		p.Names = allNames(p.Wants)
+	case s.Kinds:
 		o.Separator = cmp.Or(o.Separator, "/")
-		p.Wants = mix(rng, o.Separator)
+		p.Wants = mix(rng, Workloads, o.Separator)
 		if s.Folder {
 			p.Wants = folder(o.Separator)
 		}
@@ -210,6 +234,7 @@ func (p *Plan) head(arena Limits, seed uint64, nodes, members, clients int) {
 		p.Run.Members = members
 	}
 	p.Run.Settled = s.Tries
+	p.Run.Forgetful = s.Forgets && s.Others[1] > 0
 	if p.Run.Planned = s.Planned; s.Planned {
 		p.Run.TTL = p.TTL
 	}
@@ -223,6 +248,14 @@ func (p *Plan) head(arena Limits, seed uint64, nodes, members, clients int) {
 	// the pauses of lanes that reconnect, and for all other clients that want it.
 	p.Run.Bound = 2*p.TTL + max(o.Quarantine, p.shortest(), 2*time.Second) + 5*time.Second + time.Duration(clients*p.Workers)*(p.TTL+200*time.Millisecond)
 	p.boundChanges()
+}
+
+// Dialect returns the dialect of a client; nil: it is a client of this library.
+func (p *Plan) Dialect(client int) *Dialect {
+	if client > len(p.Dialects) {
+		return nil
+	}
+	return &Dialects[p.Dialects[client-1]]
 }
 
 // most is how many nodes there can be: the model has places for so many.

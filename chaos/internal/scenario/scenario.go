@@ -4,6 +4,7 @@
 package scenario
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
@@ -21,6 +22,51 @@ func (s *Scenario) Verbs() []string {
 		return []string{"acquire", "acquire", "acquire", "acquire", "acquire", "acquire", "try", "do"}
 	}
 	return []string{"try", "acquire", "acquire", "do"}
+}
+
+// Steps are what clients and operators do that lasts for a while, as package coverage calls it.
+func (s *Scenario) Steps() []string {
+	steps := append(s.Verbs(), "hold", "release")
+	if !s.Tries && !s.Queue && !s.Brief {
+		steps = append(steps, "extend")
+	}
+	if s.Hands {
+		steps = append(steps, "hand on")
+	}
+	if s.Plain {
+		steps = append(steps, "plain")
+	}
+	if s.Break {
+		steps = append(steps, "break")
+	}
+	if s.Settings {
+		steps = append(steps, "max-ttl")
+	}
+	if s.Reserve > 0 {
+		steps = append(steps, "add", "remove")
+		if !s.Rivals && !s.Planned {
+			steps = append(steps, "quorum")
+		}
+	}
+	return steps
+}
+
+// Faults are the kinds of faults that a schedule in an arena may have, also those that take the place of others.
+func (s *Scenario) Faults(arena Limits) []history.FaultKind {
+	kinds := arena.Able(s.Troubles)
+	if s.Before != "" {
+		kinds = append(kinds, s.Before)
+	}
+	if s.Lost {
+		return append(kinds, history.Remake, history.Crash)
+	}
+	if slices.Contains(kinds, history.Flush) { // where a node must not lose its data
+		kinds = append(kinds, history.Reset)
+	}
+	if slices.Contains(kinds, history.KillEmpty) {
+		kinds = append(kinds, history.Kill)
+	}
+	return kinds
 }
 
 // A Scenario is a mixture of faults, with the clients that work under it. It is a distribution: a
@@ -55,6 +101,7 @@ type Scenario struct {
 	Least   int               // operators leave at least this many members, and the quorum is a majority of them; 0: they leave two at least, mostly three, and set any quorum
 	Rivals  bool              // there are three operators, and they begin at the same moments
 	Planned bool              // an operator replaces the members one after another, many times, and does nothing else; some members are dead by then
+	Moves   bool              // an operator moves the set from nodes to nodes, and there are sleepers, copies and outages (drawMoves)
 	Lost    bool              // most members of a set that was changed may lose their data: an operator restores the set, now and then and in the end, and then programs are started with its nodes
 	Keep    bool              // some holders keep their locks for many TTLs, renewed
 	Break   bool              // the first client breaks locks, and takes none but in the end
@@ -63,7 +110,8 @@ type Scenario struct {
 	Kinds   bool              // locks of all kinds: shared, of several names, slots, paths
 	Folder  bool              // of these, only locks below a folder, which are shared, and that of the folder, for which clients ask once
 	Extend  bool              // holders extend their locks again and again
-	Plain   bool              // the last client is one of another library
+	Plain   bool              // the first client is one of another library
+	Others  [2]int            // how many of the clients, the first ones, are of other libraries, each with a dialect: from and to
 	Write   bool              // holders write to a resource
 	Unended bool              // holders may forget to release
 	Days    int               // the clients work at up to this many times, each Span long, with one to sixty days in between; 0: they work all the time

@@ -140,9 +140,23 @@ var All = []*Scenario{
 		Troubles: survived, Rate: 30, Spread: 3, Weight: 6,
 	},
 	{
-		Name: "neighbours", About: "a client of another library locks the same names, as the Redlock page says",
+		Name: "neighbours", About: "a client of another library locks the same names",
 		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5,
 		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Slow, history.Cut, history.LoseReplies}, Rate: 3, Plain: true,
+	},
+	{
+		Name: "foreign clients", About: "clients of other libraries, in several dialects, lock the same names, under every fault that a lock survives: all exclude each other",
+		Nodes: sizes, Clients: [2]int{4, 6}, Others: [2]int{2, 3}, TTL: ttls, RTT: rtts, Span: 2, Write: true, Unended: true, Workers: 2, Fast: true, Kinds: true, Weight: 3,
+		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Crash}, survived...), Rate: 4,
+	},
+	{
+		Name: "waiting among foreign clients", About: "the same, and nothing goes wrong: our waiters soon get a lock that is free, in their order",
+		Nodes: sizes, Clients: [2]int{4, 8}, Others: [2]int{1, 3}, TTL: []time.Duration{10 * time.Second}, RTT: rtts, Span: 2, Workers: 2, Queue: true, Kinds: true, Prompt: true, Weight: 6, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "foreign clients and forgetful nodes", About: "the same, and nodes lose their data: ours exclude each other, and get no lock that a foreign client had before they asked",
+		Nodes: sizes, Clients: [2]int{4, 6}, Others: [2]int{2, 3}, TTL: ttls, RTT: rtts, Span: 3, Write: true, Workers: 2, Fast: true, Spread: 1, Forgets: true, Weight: 3,
+		Troubles: append([]history.FaultKind{history.Pause, history.Crash, history.KillEmpty, history.KillEmpty, history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Flush}, survived...), Rate: 4,
 	},
 	{
 		Name: "forgetful minority", About: "a quorum larger than a majority survives nodes that lose their data",
@@ -294,6 +308,11 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Kill, history.KillEmpty}, Only: []string{"model"},
 	},
 	{
+		Name: "sets that move", About: "an operator makes the set larger and smaller and moves it away from all its nodes, clients sleep through several changes, a node has a copy of another's data, and nodes lose their data, one, most or all, so that the set heals, is restored or made anew",
+		Nodes: []int{3, 3, 4}, Reserve: 4, Least: 3, Clients: [2]int{4, 5}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms}, RTT: rtts, Span: 8, Write: true, Keep: true, Spread: 1, Forgets: true, Moves: true, Weight: 40,
+		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Slow, history.Jitter, history.Cut, history.Reset}, Rate: 0.2, Only: []string{"model"},
+	},
+	{
 		Name: "tries at once", About: "clients ask once for a free lock, all at the same moment, and each is near to another node, as where each zone has one: one of them gets it, and the others are denied it, within a NodeTimeout",
 		Nodes: sizes, Clients: [2]int{2, 8}, TTL: []time.Duration{5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 24, Spread: 1, Tries: true, Weight: 2, Only: []string{"model"},
 	},
@@ -336,6 +355,55 @@ var All = []*Scenario{
 		Name: "big foreign values", About: "a minority of nodes has values of other programs where locks and their queues should be, some of megabytes: every client is served, the values stay as they are, and no client is sent a whole one",
 		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Kinds: true, Minority: true, Weight: 3,
 		Troubles: []history.FaultKind{history.Values}, Rate: 4, Only: []string{"miniredis"},
+	},
+
+	// Faults of disks and clocks of real servers.
+	{
+		Name: "damaged files", About: "append-only files of a minority of nodes are cut, have bits flipped, are old or those of another node, or disks are full: every client is served",
+		Nodes: sizes, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 8, Write: true, Spread: 1, Minority: true, Forgets: true, Fresh: true, Weight: 4,
+		Troubles: []history.FaultKind{history.CutFile, history.FlipFile, history.OldFile, history.OtherFile, history.DiskFull, history.Kill}, Rate: 2, Only: []string{"real"},
+	},
+	{
+		Name: "power cuts", About: "all servers die at once and lose up to a second, as with `appendfsync everysec`; files of any number of nodes are cut or old, or disks are full",
+		Nodes: sizes, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 8, Write: true, Spread: 1, Forgets: true, Fresh: true, Weight: 4,
+		Troubles: []history.FaultKind{history.PowerCut, history.PowerCut, history.CutFile, history.OldFile, history.DiskFull, history.DiskFull}, Rate: 1.5, Limit: 500 * ms, Only: []string{"real"},
+	},
+	{
+		Name: "an old file of a set that changes", About: "operators change the set while one node comes up with an old file or that of another node",
+		Nodes: []int{3, 3, 4}, Reserve: 2, Least: 3, Clients: [2]int{4, 6}, TTL: []time.Duration{200 * ms, 500 * ms}, RTT: rtts, Span: 16, Write: true, Workers: 2, Forgets: true, Harmless: true, Weak: 1, Weight: 8,
+		Troubles: []history.FaultKind{history.OldFile, history.OldFile, history.OtherFile, history.Crash}, Rate: 1, Only: []string{"real"},
+	},
+	{
+		Name: "slewed clocks", About: "nodes' clocks gain or lose up to 1 %, for a while, and nodes die",
+		Nodes: sizes, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Fresh: true, Weight: 2,
+		Troubles: []history.FaultKind{history.Slew, history.Slew, history.Slew, history.Slew, history.Kill}, Rate: 6, Only: []string{"real"},
+	},
+
+	// Pairs of a fault and a step, or of an event and a kind of lock, that no scenario above makes (package coverage).
+	{
+		Name: "kinds of clients", About: "clients with locks of all kinds are stopped and suspended, die, and have their clocks set",
+		Nodes: []int{3, 4, 5}, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 2, Write: true, Unended: true, Workers: 2, Kinds: true, Weight: 3,
+		Troubles: []history.FaultKind{history.Pause, history.Suspend, history.Suspend, history.Crash, history.Skew}, Rate: 5,
+	},
+	{
+		Name: "kinds handed on", About: "locks of all kinds are handed on under every fault that a lock survives; nodes lose data, and clocks are set",
+		Nodes: sizes, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 3, Write: true, Workers: 2, Kinds: true, Hands: true, Forgets: true, Apart: true, Weight: 4,
+		Troubles: append([]history.FaultKind{history.Step, history.Churn, history.Pause, history.Suspend, history.Crash, history.Skew, history.Mute, history.Deafen, history.KillEmpty, history.Flush}, survived...), Rate: 5, Only: []string{"model"},
+	},
+	{
+		Name: "broken in trouble", About: "an operator breaks locks of all kinds under the same faults, and dies",
+		Nodes: sizes, Clients: [2]int{3, 5}, TTL: ttls, RTT: rtts, Span: 4, Write: true, Kinds: true, Break: true, Forgets: true, Apart: true, Weight: 4,
+		Troubles: append([]history.FaultKind{history.Step, history.Churn, history.Pause, history.Suspend, history.Crash, history.Skew, history.Mute, history.Deafen, history.KillEmpty, history.Flush, history.Repeat}, survived...), Rate: 4, Only: []string{"model"},
+	},
+	{
+		Name: "max-ttl in trouble", About: "an operator changes the longest TTL of the set under the same faults",
+		Nodes: []int{3, 3, 4, 5}, Clients: [2]int{3, 5}, TTL: []time.Duration{time.Second, 2 * time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Write: true, Kinds: true, Forgets: true, Settings: true, Weight: 4,
+		Troubles: append([]history.FaultKind{history.Pause, history.Suspend, history.Crash, history.Skew, history.Mute, history.Deafen, history.KillEmpty, history.Flush}, survived...), Rate: 4, Limit: 500 * ms, Only: []string{"model"},
+	},
+	{
+		Name: "kinds in a set that changes", About: "nodes come and go while locks of all kinds are handed on and waited for, calls are lost, and hosts are suspended",
+		Nodes: []int{3, 3, 4}, Reserve: 2, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 12, Write: true, Workers: 2, Kinds: true, Hands: true, Forgets: true, Apart: true, Weight: 8,
+		Troubles: []history.FaultKind{history.Suspend, history.Skew, history.Mute, history.Deafen, history.Repeat, history.FlushScripts, history.LoseReplies, history.Crash}, Rate: 1.5, Only: []string{"model"},
 	},
 
 	// Faults against which the library cannot defend: these scenarios must fail.

@@ -30,9 +30,12 @@ var Workloads = func() (all []workload) {
 	return []workload{paths, several, slots, slices.Concat(paths, several, both), slices.Concat(paths, several, slots, both)}
 }()
 
+// flat are the workloads without paths.
+var flat = Workloads[1:3]
+
 // mix draws some requests of one workload.
-func mix(rng *rand.Rand, separator string) (some []history.Request) {
-	from, slots := Pick(rng, Workloads), 2+rng.IntN(2)
+func mix(rng *rand.Rand, of []workload, separator string) (some []history.Request) {
+	from, slots := Pick(rng, of), 2+rng.IntN(2)
 	for range 3 + rng.IntN(5) {
 		w := Pick(rng, from)
 		w.Name = strings.ReplaceAll(w.Name, "/", separator)

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -163,6 +165,26 @@ func (n *Node) Restore(text string) {
 		clear(n.scripts)
 		n.forget()
 		n.kept = wire.ParseKept(text)
+	})
+}
+
+// Copy starts the node with a copy of all data of another node, as from a backup of that one.
+func (n *Node) Copy(of *Node) {
+	of.mu.Lock()
+	data := store{keys: maps.Clone(of.keys), counts: maps.Clone(of.counts), queues: make(map[string]*queue), marker: of.marker, kept: of.kept, choice: of.choice}
+	for key, e := range data.keys {
+		e.set = maps.Clone(e.set)
+		data.keys[key] = e
+	}
+	for key, q := range of.queues {
+		data.queues[key] = &queue{slices.Clone(q.Queue), q.expires}
+	}
+	of.mu.Unlock()
+	n.set(func() {
+		n.down = false
+		n.run++
+		clear(n.scripts)
+		n.keys, n.counts, n.queues, n.marker, n.kept, n.choice = data.keys, data.counts, data.queues, data.marker, data.kept, data.choice
 	})
 }
 

@@ -140,6 +140,7 @@ func (l *Link) send(m *message) {
 		l.arrives = l.node.later(l.host, max(there, time.Until(l.arrives)+l.node.gap()), func() {
 			next := s.coming[0]
 			s.coming = s.coming[1:]
+			l.node.sees(next)
 			l.node.arrive(next)
 		})
 	}

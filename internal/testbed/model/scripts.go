@@ -18,6 +18,9 @@ func (n *store) do(c *Call) (any, error) {
 	if err := n.refusal(c.Keys); err != nil {
 		return nil, err
 	}
+	if c.Op > wire.Set {
+		return n.compare(c)
+	}
 	if c.Op != wire.Set && c.Op != wire.Wake && c.Op != wire.Break && c.Op != wire.Choose && c.Op != wire.Merge && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || len(n.scripts) == 0) {
 		return nil, noScript
 	}

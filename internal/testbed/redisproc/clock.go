@@ -59,3 +59,17 @@ func (s *Server) StepClock(d time.Duration) error {
 	}
 	return nil
 }
+
+// SlewClock makes the server's wall clock gain so much in each second, or lose it; with 0 it keeps what it has gained,
+// and runs like the machine's again. It is for the servers that have a clock to step, and takes effect like a step.
+func (s *Server) SlewClock(gain time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.clock == nil {
+		return fmt.Errorf("redisproc: slew the clock of %s: it has none of its own", s.Addr)
+	}
+	if err := s.clock.slew(gain); err != nil {
+		return fmt.Errorf("redisproc: slew the clock of %s: %w", s.Addr, err)
+	}
+	return nil
+}

@@ -55,6 +55,9 @@ type clock struct {
 type shared struct {
 	offset atomic.Int64 // in nanoseconds; written by this process
 	pid    atomic.Int64 // of the process that has mapped it; written by the server
+	turn   atomic.Int64 // odd while the offset and the next two change together
+	rate   atomic.Int64 // how many nanoseconds the clock gains in a second
+	since  atomic.Int64 // from when on, by CLOCK_MONOTONIC
 }
 
 func newClock() (*clock, error) {
@@ -111,6 +114,25 @@ func (c *clock) step(d time.Duration) error {
 		return errors.New("the server is stopped")
 	}
 	c.shared.offset.Add(int64(d))
+	return nil
+}
+
+// slew makes the clock gain so much in a second. What it has gained before is part of the offset from then on.
+func (c *clock) slew(gain time.Duration) error {
+	if c.shared == nil {
+		return errors.New("the server is stopped")
+	}
+	var ts syscall.Timespec
+	const monotonic = 1 // CLOCK_MONOTONIC
+	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, monotonic, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
+		return os.NewSyscallError("clock_gettime", errno)
+	}
+	c.shared.turn.Add(1)
+	gained := (ts.Nano() - c.shared.since.Load()) / 1000 * c.shared.rate.Load() / 1_000_000
+	c.shared.offset.Add(gained)
+	c.shared.since.Store(ts.Nano())
+	c.shared.rate.Store(int64(gain))
+	c.shared.turn.Add(1)
 	return nil
 }
 

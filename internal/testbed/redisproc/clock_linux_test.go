@@ -231,3 +231,38 @@ func TestNoCompiler(t *testing.T) {
 		t.Error("nor is redis-server")
 	}
 }
+
+// TestSlewClock: a clock that is slewed gains what it should while it is, and keeps that afterwards; it can be stepped
+// in between, and go slower.
+func TestSlewClock(t *testing.T) {
+	s := startWithClock(t)
+	slew := func(gain time.Duration) {
+		t.Helper()
+		if err := s.SlewClock(gain); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ahead := func() (least, most time.Duration) {
+		const command = `EVAL "local t=redis.call('TIME') return t[1]*1000000+t[2]" 0`
+		before := time.Now()
+		got := time.UnixMicro(number(t, s, command))
+		return time.Until(got) - time.Millisecond, got.Sub(before) + time.Millisecond
+	}
+	begin := time.Now()
+	slew(time.Second) // twice as fast
+	within(t, 10*time.Second, "the clock gains", func() bool { least, _ := ahead(); return least > 100*time.Millisecond })
+	step(t, s, -time.Hour)
+	step(t, s, time.Hour)
+	slew(0)
+	if _, most := ahead(); most > time.Since(begin)+10*time.Millisecond {
+		t.Errorf("in %v it has gained %v", time.Since(begin), most)
+	}
+	kept, _ := ahead()
+	slew(-500 * time.Millisecond)
+	within(t, 10*time.Second, "the clock loses", func() bool { _, most := ahead(); return most < kept-50*time.Millisecond })
+	slew(0)
+	_, most := ahead()
+	if least, _ := ahead(); least > most {
+		t.Errorf("it runs on: %v after %v", least, most)
+	}
+}

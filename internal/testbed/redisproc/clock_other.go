@@ -17,5 +17,6 @@ type clock struct{}
 func newClock() (*clock, error)         { return nil, errNoClock }
 func (*clock) env() []string            { return nil }
 func (*clock) step(time.Duration) error { return errNoClock }
+func (*clock) slew(time.Duration) error { return errNoClock }
 func (*clock) readBy(int) error         { return errNoClock }
 func (*clock) close()                   {}

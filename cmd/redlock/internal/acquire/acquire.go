@@ -146,7 +146,7 @@ func notAcquired(cfg *Config, err error) error {
 	case reach.ForOperator(err): // found out after Connect
 		return reach.NotConnected(err)
 	default:
-		return exit.Fail(exit.Usage, "see redlock help run", "%s", phrase.Plain(err))
+		return exit.Fail(exit.Usage, "", "%s", phrase.Plain(err))
 	}
 	within := fmt.Sprintf("not acquired within --timeout %v: ", cfg.Timeout)
 	patience := fmt.Sprintf("wait longer than --timeout %v, or leave --timeout out to wait without limit", cfg.Timeout)

@@ -2,7 +2,6 @@ package peek
 
 import (
 	"context"
-	"crypto/tls"
 	"slices"
 	"time"
 
@@ -18,13 +17,11 @@ const Checkup = 5 * time.Second
 // Patience bounds an inspection of one node.
 const Patience = 2 * time.Second
 
-// Client returns a client that gives up soon: it never retries, and dials for half of Checkup at most.
+// Client returns a client that gives up soon: it never retries, dials for half of Checkup at most, and reads within bounds.
 func Client(o *redis.Options) *redis.Client {
 	hasty := *o
 	hasty.MaxRetries, hasty.DialerRetries, hasty.DialTimeout, hasty.DisableIdentity = -1, 1, Checkup/2, true
-	if settings := hasty.TLSConfig; settings != nil && dial.IsDefault(hasty.Dialer) { // its error recognizes a port without TLS
-		hasty.Dialer = dial.Secure(hasty.DialTimeout, func() (*tls.Config, error) { return settings, nil })
-	}
+	hasty.Protocol, hasty.Dialer = 2, dial.Bounded(&hasty)
 	return redis.NewClient(&hasty)
 }
 

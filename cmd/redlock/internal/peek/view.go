@@ -42,8 +42,8 @@ func At(ctx context.Context, rdb *redis.Client) Node {
 	k.Told = wire.ParseKept(k.Text)
 	k.RunID, _ = runID(ctx, rdb)
 	_, k.Marked = wire.ParseMarker(text(values[1]))
-	if taken, err := rdb.HGet(ctx, lua.Choice, "description").Result(); err == nil {
-		k.Next = wire.ParseDescription(taken)
+	if taken, err := rdb.HMGet(ctx, lua.Choice, "description").Result(); err == nil {
+		k.Next = wire.ParseDescription(text(taken[0]))
 	}
 	return k
 }

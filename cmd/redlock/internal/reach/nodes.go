@@ -5,6 +5,7 @@ package reach
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -195,21 +196,23 @@ func CheckURL(source, text string) error {
 	if ok {
 		scheme += "://"
 	}
-	return exit.Fail(exit.Usage, "write redis://host:port, say redis://"+strings.TrimPrefix(hostIn(text), "//"),
+	return exit.Fail(exit.Usage, "write redis://host:port, say redis://"+meant(host),
 		"%s %q is not a Redis URL: %v", source, scheme+host, err)
 }
 
 // address matches a host and a port, and nothing that can be a password.
 var address = regexp.MustCompile(`^([\w.-]*|\[[0-9A-Fa-f:.]*\])(:\d*)?$`)
 
-// hostIn guesses the host and port that a text without a scheme means, for the hint.
-func hostIn(text string) string {
-	if _, rest, ok := strings.Cut(text, "://"); ok {
-		text = rest
+// meant guesses, for the hint, what a host and a port that address matches should be: localhost for a host that is
+// missing, and 6379 for a port that is none.
+func meant(host string) string {
+	parts := address.FindStringSubmatch(host)
+	name, port := parts[1], parts[2]
+	if name == "" {
+		name = "localhost"
 	}
-	host, _, _ := strings.Cut(text, "/")
-	if host == "" {
-		return "localhost:6379"
+	if n, err := strconv.ParseUint(strings.TrimPrefix(port, ":"), 10, 16); (err != nil || n == 0) && (port != "" || host == "") {
+		port = ":6379"
 	}
-	return host
+	return name + port
 }

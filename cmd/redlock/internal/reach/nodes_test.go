@@ -41,3 +41,24 @@ func FuzzNodeURLs(f *testing.F) {
 		}
 	})
 }
+
+// TestHintIsAURL: the URL that a hint proposes is one, also where the host is missing or the port is none.
+func TestHintIsAURL(t *testing.T) {
+	for host, want := range map[string]string{
+		"":                "localhost:6379",
+		":7001":           "localhost:7001",
+		"a":               "a",
+		"a:6380":          "a:6380",
+		"a:":              "a:6379",
+		"a:0":             "a:6379",
+		"127.0.0.1:99999": "127.0.0.1:6379",
+		"[::1]:70000":     "[::1]:6379",
+	} {
+		if got := meant(host); got != want {
+			t.Errorf("%q: the hint says %s, want %s", host, got, want)
+		}
+		if err := CheckURL("--node", "redis://"+meant(host)); err != nil {
+			t.Errorf("%q: %v", host, err)
+		}
+	}
+}

@@ -91,7 +91,7 @@ for _, c in ipairs({
 {'ZADD', key, '1', 'x'}, {'PEXPIRE', key, '1000'}, {'ZSCORE', key, 'x'}, {'ZMSCORE', key, 'x'}, {'ZCOUNT', key, '0', '1'},
 {'ZRANGE', key, '0', '0'}, {'ZRANGEBYSCORE', key, '1', '1'}, {'ZREVRANGEBYSCORE', key, '1', '1'},
 {'ZREMRANGEBYSCORE', key, '2', '3'}, {'ZREM', key, 'x'}, {'TIME'},
-{'HSET', key, 'a', 'b'}, {'HGET', key, 'a'}, {'HMGET', key, 'a'}}) do
+{'HSET', key, 'a', 'b'}, {'HMGET', key, 'a'}}) do
 local r = redis.pcall(unpack(c))
 if type(r) == 'table' and r.err then
 redis.pcall('DEL', key)

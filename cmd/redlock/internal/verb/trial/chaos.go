@@ -55,9 +55,10 @@ type chaosRun struct {
 	watch   *progress
 
 	findings []chaos.Finding
-	bad      map[string]int // how many histories had violations, by arena and scenario
-	saved    []string       // their files
-	stopped  os.Signal      // the signal that ended the run early
+	coverage *chaos.Coverage // --coverage; else nil
+	bad      map[string]int  // how many histories had violations, by arena and scenario
+	saved    []string        // their files
+	stopped  os.Signal       // the signal that ended the run early
 }
 
 // A part is the campaign in one arena.
@@ -110,6 +111,10 @@ func (h *chaosRun) plan() error {
 		p := &part{Campaign: &chaos.Campaign{
 			Arena: arena, Schedules: cfg.schedules, Seed: cfg.seed, Options: cfg.options(), Nodes: cfg.nodes,
 		}}
+		if cfg.coverage && arena == chaos.Model {
+			h.coverage = new(chaos.Coverage)
+			p.Coverage = h.coverage
+		}
 		p.Violated = func(history *chaos.History, verdict chaos.Verdict) { h.save(p, history, verdict) }
 		if cfg.schedules == 0 && cfg.limit == 0 {
 			p.Schedules, p.limit = budgets[arena].schedules, budgets[arena].limit

@@ -27,7 +27,7 @@ type chaosConfig struct {
 	ttl       time.Duration // 0: not given
 
 	report, history, save string // files and a directory; "": none
-	json, list            bool
+	json, list, coverage  bool
 }
 
 // parseChaos reads the arguments of redlock chaos.
@@ -36,6 +36,7 @@ func parseChaos(args []string) (*chaosConfig, error) {
 	f := flags.New("chaos")
 	f.Toggle("json", "", &cfg.json)
 	f.Toggle("list", "", &cfg.list)
+	f.Toggle("coverage", "", &cfg.coverage)
 	f.Values("arena", func(value string) error {
 		if !f.Changed("arena") {
 			cfg.arenas = nil
@@ -143,6 +144,9 @@ func (cfg *chaosConfig) check() (err error) {
 	if cfg.history != "" && !cfg.replays() {
 		return exit.Fail(exit.Usage, "give one --arena and one --scenario, --seed, and --schedules 1; --save DIR keeps those with violations",
 			"--history is of one schedule")
+	}
+	if cfg.coverage && !slices.Contains(cfg.arenas, chaos.Model) {
+		return exit.Fail(exit.Usage, "give --arena model", "--coverage counts in the arena model alone")
 	}
 	return nil
 }

@@ -20,6 +20,8 @@ type (
 		Skipped     []string         `json:"skipped,omitempty"`
 		Findings    []findingSummary `json:"findings"`
 		Saved       []string         `json:"saved,omitempty"`
+
+		Coverage *chaos.CoverageReport `json:"coverage,omitempty"`
 	}
 	arenaSummary struct {
 		Name      string      `json:"name"`

@@ -29,14 +29,26 @@ func (h *chaosRun) tell() (int, error) {
 		number, _ := h.stopped.(syscall.Signal)
 		code = exit.Signal + int(number)
 	}
+	var covered *chaos.CoverageReport
 	var err error
+	if h.coverage != nil {
+		if covered, err = h.coverage.Report(); err != nil {
+			return code, err
+		}
+	}
 	switch {
 	case h.cfg.json:
-		err = h.PrintJSON(h.summary(verdict))
+		s := h.summary(verdict)
+		s.Coverage = covered
+		err = h.PrintJSON(s)
 	case h.cfg.replays():
 		h.tellReplay()
 	default:
 		h.tellAll()
+	}
+	if covered != nil && !h.cfg.json {
+		fmt.Fprintln(h.Stdout)
+		err = covered.Write(h.Stdout)
 	}
 	if failed := h.write(); failed != nil {
 		h.Say("%v", failed)
