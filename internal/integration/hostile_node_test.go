@@ -308,7 +308,7 @@ func useAll(t *testing.T, urls []string, third string, ready func() bool) (named
 		NodeDown: func(e *redlock.NodeError) { says(e) },
 	}}
 	lk, err := redlock.Connect(urls, opts)
-	if err != nil { // the node says that it is none that may vote
+	if err != nil { // the node was refused
 		if !strings.Contains(err.Error(), third) {
 			t.Errorf("Connect: %v", err)
 		}

@@ -120,8 +120,8 @@ func TestHooksHaveTransitions(t *testing.T) {
 	}
 }
 
-// TestNodesHaveStates: what a node is asked is counted with the states that it is in then, also with a description that is
-// earlier than those of two others.
+// TestNodesHaveStates: each thing that a node is asked is counted in each of the node's states. One of the states is a
+// description that is earlier than those of two other nodes.
 func TestNodesHaveStates(t *testing.T) {
 	s := NewSheet(nil, nil)
 	s.Watch([]*model.Node{new(model.Node), new(model.Node), new(model.Node)}, time.Second)

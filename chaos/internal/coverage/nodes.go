@@ -102,7 +102,7 @@ func (w *watch) see(s model.Sight) {
 				behind++
 			}
 		}
-		more(earlier, ahead > 1) // one alone may keep what nobody has chosen
+		more(earlier, ahead > 1) // a single node with a later one may keep a description that the set has never chosen
 		more(later, behind > 0 && behind == len(w.epochs)-1)
 	}
 	w.reached[s.Asked] |= rows
