@@ -333,6 +333,7 @@ func useAll(t *testing.T, urls []string, third string, ready func() bool) (named
 		got <- err
 	}()
 	eventually(t, 5*time.Second, "a waiter", func() bool {
+		time.Sleep(20 * time.Millisecond) // each look takes most of a megabyte, in nodes within the test, and memory is measured here
 		s, err := lk.Inspect(ctx, "a")
 		if err != nil {
 			t.Fatalf("Inspect: %v", err)
