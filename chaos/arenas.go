@@ -31,11 +31,12 @@ var Miniredis = &Arena{
 // Model runs the library over models of nodes, in virtual time: thousands of schedules a second,
 // each of which gives the same history whenever it is run.
 var Model = &Arena{
-	Name:  "model",
-	About: "the library over in-memory model nodes, in virtual time",
-	Lag:   4 * model.Moment,
-	Exact: true,
-	run:   modelarena.Run,
+	Name:   "model",
+	About:  "the library over in-memory model nodes, in virtual time",
+	Lag:    4 * model.Moment,
+	Exact:  true,
+	cannot: modelarena.Cannot,
+	run:    modelarena.Run,
 }
 
 // Real runs clients in processes of their own against redis-server processes, through proxies that

@@ -79,9 +79,6 @@ func TestModelRepeatsElsewhere(t *testing.T) {
 		t.Fatalf("%v: %v\n%s", build.Args, err, out)
 	}
 	for i, s := range Scenarios {
-		if len(s.Only) > 0 && !slices.Contains(s.Only, Model.Name) {
-			continue
-		}
 		n := seeds
 		if s.Weight > 10 {
 			n = 1

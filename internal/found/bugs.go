@@ -13,7 +13,7 @@ var bugs = []bug{
 	},
 	{
 		Name:  "terabyte",
-		What:  "A server that is none, or one that is hostile, ended every program that connected to it: it announced a string of a terabyte in its greeting, and go-redis made room for it.",
+		What:  "A hostile server, or a program that is no Redis, ended every program that connected to it: it announced a string of a terabyte in its greeting, and go-redis allocated that much.",
 		Since: "756dff4, the first commit",
 		By:    "a node that answers anything",
 		Mend:  "70eff65",

@@ -24,14 +24,7 @@ import (
 func TestUserLacksACommand(t *testing.T) {
 	leaks.Check(t)
 	need.Servers(t, redisproc.Available)
-	var commands []string
-	for _, s := range script.All("") {
-		for _, call := range regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`).FindAllStringSubmatch(s.Source, -1) {
-			commands = append(commands, strings.ToLower(call[1]))
-		}
-	}
-	slices.Sort(commands)
-	commands = slices.Compact(commands)
+	commands := calledBy(script.All(""))
 	if len(commands) < 10 {
 		t.Fatalf("the scripts use %q", commands)
 	}
@@ -57,6 +50,17 @@ func TestUserLacksACommand(t *testing.T) {
 	if n := int(waited.Load()); n < len(commands)/4 {
 		t.Errorf("only without %d commands did a waiter get a lock", n)
 	}
+}
+
+// calledBy lists the commands that some scripts call, in lower case, each once, in order.
+func calledBy(scripts []script.Script) (commands []string) {
+	for _, s := range scripts {
+		for _, call := range regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`).FindAllStringSubmatch(s.Source, -1) {
+			commands = append(commands, strings.ToLower(call[1]))
+		}
+	}
+	slices.Sort(commands)
+	return slices.Compact(commands)
 }
 
 // lacking has a user try all kinds of locks without a command, or several, and reports whether one was

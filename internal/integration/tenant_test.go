@@ -108,11 +108,8 @@ func TestTenantsRights(t *testing.T) {
 		"ping": true, "info": true, "client|info": true, "script|load": true, "script|exists": true, "eval": true, "evalsha": true,
 		"subscribe": true,
 	}
-	call := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
-	for _, s := range append(script.All(""), script.New(script.Join), script.New(script.Probe), script.New(script.Choose), script.New(script.Merge), script.New(script.Wake), script.New(script.Break)) {
-		for _, found := range call.FindAllStringSubmatch(s.Source, -1) {
-			used[strings.ToLower(found[1])] = true
-		}
+	for _, command := range calledBy(append(script.All(""), script.New(script.Join), script.New(script.Probe), script.New(script.Choose), script.New(script.Merge), script.New(script.Wake), script.New(script.Break))) {
+		used[command] = true
 	}
 	user, _ := rights(t)
 	for _, right := range user {

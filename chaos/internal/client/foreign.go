@@ -202,7 +202,7 @@ func (c *foreignClient) hold(ctx context.Context, until time.Time) {
 // says, without this library, as a client of another library does.
 type plainClient struct {
 	*Client
-	nodes []PlainNode
+	nodes []ForeignNode
 	tries int
 }
 
@@ -218,7 +218,7 @@ func (c *plainClient) work(ctx context.Context) {
 }
 
 // each asks all nodes at once and counts those that say yes.
-func (c *plainClient) each(ask func(PlainNode) bool) (yes int) {
+func (c *plainClient) each(ask func(ForeignNode) bool) (yes int) {
 	answers := make(chan bool, len(c.nodes))
 	for _, n := range c.nodes {
 		go func() { answers <- ask(n) }()
@@ -237,13 +237,13 @@ func (c *plainClient) turn(ctx context.Context, rng *rand.Rand) {
 	token := fmt.Sprintf("%016x%016x", c.Number, c.tries) // of the form that node-redlock and redis-py make
 	c.note(history.Event{Kind: history.Ask, Op: op, Name: name, Verb: "plain"})
 	sent := time.Now()
-	votes := c.each(func(n PlainNode) bool {
+	votes := c.each(func(n ForeignNode) bool {
 		ok, err := n.SetNX(ctx, name, token, ttl)
 		return ok && err == nil
 	})
 	until := sent.Add(ttl - ttl/100 - 2*time.Millisecond)
 	release := func() {
-		c.each(func(n PlainNode) bool { return n.CompareAndDelete(context.WithoutCancel(ctx), name, token) == nil })
+		c.each(func(n ForeignNode) bool { return n.CompareAndDelete(context.WithoutCancel(ctx), name, token) == nil })
 	}
 	// It sends no release a second time, so the TTL is the backstop.
 	c.Leftovers.Add(token)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -120,19 +121,38 @@ func TestHooksHaveTransitions(t *testing.T) {
 	}
 }
 
-// TestNodesHaveStates: what a node is asked is counted with the states that it is in then, also with a description that is
-// earlier than those of two others.
+// TestNodesHaveStates: each thing that a node is asked is counted in each of the node's states. One of the states is a
+// description that is earlier than those of two other nodes.
 func TestNodesHaveStates(t *testing.T) {
-	s := NewSheet(nil, nil)
-	s.Watch([]*model.Node{new(model.Node), new(model.Node), new(model.Node)}, time.Second)
-	well := model.Scripted | model.Marked | model.Described
-	for i, epoch := range []int64{2, 2, 1} {
-		s.watches[i].see(model.Sight{Asked: model.Connect, State: well, Age: time.Minute, Epoch: epoch})
-	}
-	s.watches[0].see(model.Sight{Asked: model.Join, State: well | model.Full, Age: time.Millisecond, Epoch: 2})
-	want := []string{"nodes | full | join", "nodes | well | connect", "nodes | young marker | join", "nodes | earlier description | connect"}
-	if got := reached(s); !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSheet(nil, nil)
+		s.Watch([]*model.Node{new(model.Node), new(model.Node), new(model.Node)}, time.Second)
+		well := model.Scripted | model.Marked | model.Described
+		for i, epoch := range []int64{2, 2, 1} {
+			s.watches[i].see(model.Sight{Asked: model.Connect, State: well, Age: time.Minute, Epoch: epoch})
+			time.Sleep(time.Nanosecond)
+		}
+		s.watches[0].see(model.Sight{Asked: model.Join, State: well | model.Full, Age: time.Millisecond, Epoch: 2})
+		want := []string{"nodes | full | join", "nodes | well | connect", "nodes | young marker | join", "nodes | earlier description | connect"}
+		if got := reached(s); !slices.Equal(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+// TestNodesAreAskedAtOnce: what other nodes are asked at the same instant does not count, in whatever order it is seen.
+func TestNodesAreAskedAtOnce(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := NewSheet(nil, nil)
+			s.Watch([]*model.Node{new(model.Node), new(model.Node), new(model.Node)}, time.Second)
+			for _, i := range order {
+				s.watches[i].see(model.Sight{Asked: model.Connect, State: model.Described, Epoch: []int64{2, 2, 1}[i]})
+			}
+			if got := reached(s); slices.Contains(got, "nodes | earlier description | connect") || slices.Contains(got, "nodes | later description | connect") {
+				t.Errorf("in the order %v: %q", order, got)
+			}
+		})
 	}
 }
 

@@ -1,7 +1,7 @@
 package coverage
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/testbed/model"
@@ -53,9 +53,47 @@ const ill = model.Down | model.Hung | model.RequestsCut | model.RepliesCut | mod
 // A watch has what one node was asked. The node's mutex protects reached.
 type watch struct {
 	number  int
-	epochs  []atomic.Int64 // of the descriptions of all nodes of the world, when they were last asked
-	young   time.Duration  // a marker that is not older is that of a node without a vote
+	epochs  *epochs
+	young   time.Duration // a marker that is not older is that of a node without a vote
 	reached [model.Askeds]uint32
+}
+
+// epochs has the epochs of the descriptions of all nodes of a world, when they were last asked; 0: none. Nobody can say what
+// comes first of that which happens at different nodes at one instant, so a node does not see what others are asked then.
+type epochs struct {
+	mu    sync.Mutex // protects nodes
+	nodes []kept
+}
+
+// A kept is what a node kept.
+type kept struct {
+	at     time.Time // when it was last asked
+	epoch  int64     // then
+	before int64     // when it was asked before that
+}
+
+// set records a node's epoch at an instant, and returns how many others have a later one, and how many an earlier one.
+func (e *epochs) set(node int, epoch int64, now time.Time) (later, earlier int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := &e.nodes[node]; !n.at.Equal(now) {
+		n.at, n.before = now, n.epoch
+	}
+	e.nodes[node].epoch = epoch
+	for i := range e.nodes {
+		other := e.nodes[i].epoch
+		if e.nodes[i].at.Equal(now) {
+			other = e.nodes[i].before
+		}
+		switch {
+		case i == node:
+		case other > epoch:
+			later++
+		case other > 0 && other < epoch:
+			earlier++
+		}
+	}
+	return later, earlier
 }
 
 // Watch counts what nodes are asked from then on. A marker is young for the length of a quarantine. Nil: it does nothing.
@@ -63,7 +101,7 @@ func (s *Sheet) Watch(nodes []*model.Node, quarantine time.Duration) {
 	if s == nil {
 		return
 	}
-	epochs := make([]atomic.Int64, len(nodes))
+	epochs := &epochs{nodes: make([]kept, len(nodes))}
 	for i, n := range nodes {
 		w := &watch{number: i, epochs: epochs, young: quarantine}
 		s.watches = append(s.watches, w)
@@ -91,19 +129,10 @@ func (w *watch) see(s model.Sight) {
 	more(noMarker, !marked)
 	more(youngMarker, young)
 	more(noDescription, !described)
-	w.epochs[w.number].Store(s.Epoch)
+	ahead, behind := w.epochs.set(w.number, s.Epoch, time.Now())
 	if described {
-		ahead, behind := 0, 0
-		for i := range w.epochs {
-			switch other := w.epochs[i].Load(); {
-			case other > s.Epoch:
-				ahead++
-			case i != w.number && other > 0 && other < s.Epoch:
-				behind++
-			}
-		}
-		more(earlier, ahead > 1) // one alone may keep what nobody has chosen
-		more(later, behind > 0 && behind == len(w.epochs)-1)
+		more(earlier, ahead > 1) // a single node with a later one may keep a description that the set has never chosen
+		more(later, behind > 0 && behind == len(w.epochs.nodes)-1)
 	}
 	w.reached[s.Asked] |= rows
 }

@@ -65,10 +65,10 @@ func (p *process) Holders(_, token string) (has, silent int) {
 	return has, 0
 }
 
-func (p *process) Plain() []client.PlainNode {
-	nodes := make([]client.PlainNode, len(p.world.nodes))
+func (p *process) Plain() []client.ForeignNode {
+	nodes := make([]client.ForeignNode, len(p.world.nodes))
 	for i, n := range p.world.nodes {
-		nodes[i] = &plainModel{server: n.Dial(p.host, 50*time.Millisecond)}
+		nodes[i] = &plainModel{server: n.Dial(p.host, client.PlainPatience)}
 	}
 	return nodes
 }
@@ -113,15 +113,15 @@ func (n *plainModel) CompareAndDelete(_ context.Context, key, token string) erro
 	return err
 }
 
-// A foreignModel is the same for a client that extends its locks, and releases them as at a real server: no waiter is called.
+func (n *plainModel) CompareAndExpire(_ context.Context, key, token string, ttl time.Duration) (bool, error) {
+	v, err := n.call(model.Call{Op: model.CompareAndExpire, Keys: []string{key}, Token: token, TTL: ttl})
+	return v == int64(1), err
+}
+
+// A foreignModel is the same, but a release is that of a real server: no waiter is called.
 type foreignModel struct{ plainModel }
 
 func (n *foreignModel) CompareAndDelete(_ context.Context, key, token string) error {
 	_, err := n.call(model.Call{Op: model.CompareAndDelete, Keys: []string{key}, Token: token})
 	return err
-}
-
-func (n *foreignModel) CompareAndExpire(_ context.Context, key, token string, ttl time.Duration) (bool, error) {
-	v, err := n.call(model.Call{Op: model.CompareAndExpire, Keys: []string{key}, Token: token, TTL: ttl})
-	return v == int64(1), err
 }

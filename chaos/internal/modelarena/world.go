@@ -21,6 +21,11 @@ func Run(p *scenario.Plan) (*history.History, error) {
 	return drive.Virtually(p, func() drive.World { return NewWorld(p) })
 }
 
+// Cannot are the kinds of fault that this arena cannot inject: its nodes have no files, and no clock is slewed.
+var Cannot = []history.FaultKind{
+	history.CutFile, history.FlipFile, history.OldFile, history.OtherFile, history.PowerCut, history.DiskFull, history.Slew,
+}
+
 // A World has the nodes of one plan.
 type World struct {
 	seed  sim.Seed

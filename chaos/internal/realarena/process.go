@@ -62,7 +62,7 @@ func (p *ownProcess) Holders(key, token string) (has, silent int) {
 	p.asking.Lock()
 	if p.direct == nil {
 		for i := range p.addrs {
-			p.direct = append(p.direct, p.stranger(i, plainPatience))
+			p.direct = append(p.direct, p.stranger(i, client.PlainPatience))
 		}
 	}
 	p.asking.Unlock()
@@ -88,8 +88,6 @@ func (p *ownProcess) Holders(key, token string) (has, silent int) {
 	return has, silent
 }
 
-const plainPatience = 50 * time.Millisecond
-
 // stranger is a connection apart from the Locker's, which waits for an answer for this long.
 func (p *ownProcess) stranger(node int, patience time.Duration) *redis.Client {
 	c := redis.NewClient(&redis.Options{
@@ -100,18 +98,12 @@ func (p *ownProcess) stranger(node int, patience time.Duration) *redis.Client {
 	return c
 }
 
-func (p *ownProcess) Plain() []client.PlainNode {
-	nodes := make([]client.PlainNode, len(p.addrs))
-	for i := range p.addrs {
-		nodes[i] = plainReal{p.stranger(i, plainPatience)}
-	}
-	return nodes
-}
+func (p *ownProcess) Plain() []client.ForeignNode { return p.Foreign(client.PlainPatience) }
 
 func (p *ownProcess) Foreign(patience time.Duration) []client.ForeignNode {
 	nodes := make([]client.ForeignNode, len(p.addrs))
 	for i := range p.addrs {
-		nodes[i] = plainReal{p.stranger(i, patience)}
+		nodes[i] = client.ForeignRedis{Client: p.stranger(i, patience)}
 	}
 	return nodes
 }
@@ -131,22 +123,3 @@ func (p *ownProcess) Skew(time.Duration) {}
 func (p *ownProcess) Real(t time.Time) time.Time { return t }
 
 func (p *ownProcess) Crash() {}
-
-// A plainReal is a Redis for a client of another library.
-type plainReal struct{ client *redis.Client }
-
-func (n plainReal) SetNX(ctx context.Context, key, token string, ttl time.Duration) (bool, error) {
-	return n.client.SetNX(ctx, key, token, ttl).Result()
-}
-
-// CompareAndDelete is the script of the Redlock page.
-func (n plainReal) CompareAndDelete(ctx context.Context, key, token string) error {
-	const script = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
-	return n.client.Eval(ctx, script, []string{key}, token).Err()
-}
-
-func (n plainReal) CompareAndExpire(ctx context.Context, key, token string, ttl time.Duration) (bool, error) {
-	const script = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
-	had, err := n.client.Eval(ctx, script, []string{key}, token, ttl.Milliseconds()).Int()
-	return had == 1, err
-}

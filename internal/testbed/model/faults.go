@@ -21,13 +21,18 @@ func (n *Node) Return() { n.set(func() { n.down = false }) }
 // Restart starts the node again, with or without the data that it had.
 func (n *Node) Restart(keepData bool) {
 	n.set(func() {
-		n.down = false
-		n.run++
-		clear(n.scripts)
+		n.begin()
 		if !keepData {
 			n.forget()
 		}
 	})
+}
+
+// begin starts the node as another process, with the data that it has. Caller holds n.mu.
+func (n *Node) begin() {
+	n.down = false
+	n.run++
+	clear(n.scripts)
 }
 
 // Hang stops the node, as SIGSTOP does; false: it goes on, with what has arrived meanwhile.
@@ -160,9 +165,7 @@ func (n *Node) Keep(text string) { n.set(func() { n.kept = wire.ParseKept(text) 
 // Restore starts the node from a snapshot that has nothing but the description of a set.
 func (n *Node) Restore(text string) {
 	n.set(func() {
-		n.down = false
-		n.run++
-		clear(n.scripts)
+		n.begin()
 		n.forget()
 		n.kept = wire.ParseKept(text)
 	})
@@ -181,9 +184,7 @@ func (n *Node) Copy(of *Node) {
 	}
 	of.mu.Unlock()
 	n.set(func() {
-		n.down = false
-		n.run++
-		clear(n.scripts)
+		n.begin()
 		n.keys, n.counts, n.queues, n.marker, n.kept, n.choice = data.keys, data.counts, data.queues, data.marker, data.kept, data.choice
 	})
 }

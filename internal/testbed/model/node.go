@@ -36,9 +36,9 @@ type Node struct {
 	unanswered  []*message                                     // carried out, and the reply is held back
 	before      func(from *Host, calls []Call) <-chan struct{} // see Before; nil: nobody wants to see messages
 
-	watch        func(Sight) // see Watch; nil: nobody watches
-	markerBefore string      // the marker that sees has last read
-	born         time.Time   // when that one was written
+	watch func(Sight) // see Watch; nil: nobody watches
+	seen  string      // the marker that sees has last read
+	mark  wire.Marker // what it says
 
 	native      bool           // it has commands that compare the token themselves
 	late        map[int64]bool // the instants that later has given away

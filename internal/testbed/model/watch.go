@@ -19,12 +19,12 @@ func (n *Node) sees(m *message) {
 		return
 	}
 	s := Sight{State: n.state(), Epoch: n.kept.At()}
+	if n.marker != n.seen { // it is read again only when it has changed
+		n.seen = n.marker
+		n.mark, _ = wire.ParseMarker(n.marker)
+	}
 	if n.marker != "" {
-		if n.marker != n.markerBefore { // it is read again only when it has changed
-			mark, _ := wire.ParseMarker(n.marker)
-			n.markerBefore, n.born = n.marker, time.UnixMilli(mark.Born)
-		}
-		s.Age = n.start.Add(n.now()).Sub(n.born)
+		s.Age = n.start.Add(n.now()).Sub(time.UnixMilli(n.mark.Born))
 	}
 	switch {
 	case m.connect:
@@ -77,8 +77,10 @@ func (n *Node) state() (s State) {
 
 // finds returns what is true of what a call is about. Caller holds n.mu.
 func (n *Node) finds(c *Call) (s State) {
-	if c.Mark != "" && c.Mark != n.marker && life(c.Mark) != life(n.marker) {
-		s |= Remarked
+	if c.Mark != "" && c.Mark != n.marker {
+		if mark, _ := wire.ParseMarker(c.Mark); !mark.Same(n.mark) {
+			s |= Remarked
+		}
 	}
 	now := n.now()
 	for _, key := range c.Keys {
@@ -102,18 +104,4 @@ func (n *Node) finds(c *Call) (s State) {
 		}
 	}
 	return s
-}
-
-// life returns the part of a marker that says which process the node is, and since when it has its data: see
-// wire.Marker.Same.
-func life(marker string) string {
-	colons := 0
-	for i := range len(marker) {
-		if marker[i] == ':' {
-			if colons++; colons == 3 {
-				return marker[:i]
-			}
-		}
-	}
-	return marker
 }

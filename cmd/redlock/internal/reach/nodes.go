@@ -203,8 +203,8 @@ func CheckURL(source, text string) error {
 // address matches a host and a port, and nothing that can be a password.
 var address = regexp.MustCompile(`^([\w.-]*|\[[0-9A-Fa-f:.]*\])(:\d*)?$`)
 
-// meant guesses, for the hint, what a host and a port that address matches should be: localhost for a host that is
-// missing, and 6379 for a port that is none.
+// meant corrects a host and port, which address matches, for the hint: it puts localhost in the place of a missing host,
+// and 6379 in the place of a port that is not from 1 to 65535.
 func meant(host string) string {
 	parts := address.FindStringSubmatch(host)
 	name, port := parts[1], parts[2]

@@ -42,7 +42,7 @@ func FuzzNodeURLs(f *testing.F) {
 	})
 }
 
-// TestHintIsAURL: the URL that a hint proposes is one, also where the host is missing or the port is none.
+// TestHintIsAURL: a hint proposes a valid URL, also where the host is missing or the port is out of range.
 func TestHintIsAURL(t *testing.T) {
 	for host, want := range map[string]string{
 		"":                "localhost:6379",
