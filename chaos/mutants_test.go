@@ -38,14 +38,6 @@ type mutant struct {
 // scenario has to make its situation often.
 const mostSchedules = 3000
 
-// rare has the mutants that no scenario finds so soon. The table has a schedule that notices.
-var rare = []string{
-	// It makes readers wait for a NodeTimeout often. The library does that seldom, so no bound tells them apart.
-	"a try for a folder waits for the readers below it",
-	// It shows to a program that has been idle for seconds after it met nodes of which half kept no description.
-	"a program that knows no description does not ask again",
-}
-
 // An edit replaces a piece of source that occurs once in its file.
 type edit struct{ file, old, new string }
 
@@ -294,7 +286,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "tries at once", 500},
 	{"a try for a folder waits for the readers below it", []edit{
 		{"wait.go", "before.HeldBefore(c.began, &before)\n", "false\n"},
-	}, "model", "calls", 3000},
+	}, "model", "readers below a folder", 500},
 	{"a client that is far away is taken for a holder", []edit{
 		{"wait.go", "late && try > 0 && refusal", "(late || true) && try > 0 && refusal"},
 	}, "model", "tries at once", 500},
@@ -430,7 +422,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "a minority keeps a later description", 500},
 	{"a program that knows no description does not ask again", []edit{
 		{"internal/set/members.go", "case !fresh && known == nil && !again:", "case !fresh && known == nil && !again && false:"},
-	}, "model", "members", 3000},
+	}, "model", "started before the set", 500},
 	{"a member that was removed and has lost its data is waited for", []edit{
 		{"internal/wire/believed.go", "(known != nil || d.Has(w.Name))", "d.Has(w.Name)"},
 	}, "model", "members", 3000},
@@ -558,7 +550,7 @@ func TestMutantsApply(t *testing.T) {
 	dir, known := t.TempDir(), knownMutants(t)
 	for _, m := range mutants {
 		schedule, _ := strconv.Atoi(known[m.name].schedule) // 0 on miniredis: it is not always the same
-		if m.within > mostSchedules || schedule > m.within && !slices.Contains(rare, m.name) {
+		if m.within > mostSchedules || schedule > m.within {
 			t.Errorf("%s is noticed within %d schedules, and in schedule %d: it may survive %d", m.name, m.within, schedule, mostSchedules)
 		}
 		if _, err := m.overlay(root, dir); err != nil {

@@ -107,6 +107,8 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 		c.operate(ctx)
 	case c.Plan.Scenario.Break && c.Number == 1:
 		c.breaks(ctx)
+	case c.Plan.Scenario.Folder && c.Number <= 2:
+		c.pairs(ctx)
 	default:
 		c.work(ctx)
 	}
@@ -211,7 +213,7 @@ func (c *Client) work(ctx context.Context) {
 				pass := func(k int) { c.Process.Pass(w, 3<<20+4*n+k) }
 				c.rise(ctx)
 				pause := c.Plan.TTL / 4
-				if c.Plan.Scenario.Brief {
+				if c.Plan.Scenario.Brief || c.Plan.Scenario.Folder {
 					pause /= 8
 				}
 				if c.Plan.Scenario.Moves { // a long life
@@ -244,6 +246,12 @@ func (c *Client) work(ctx context.Context) {
 func (c *Client) together(rng *rand.Rand) time.Duration {
 	now := time.Since(c.Start)
 	return now.Truncate(c.Plan.TTL) + c.Plan.TTL - now + scenario.Below(rng, c.Plan.RTT)
+}
+
+// inTurn is for how long to wait until a client of a folder asks: at a part of the next beat, within a round trip.
+func (c *Client) inTurn(at time.Duration, rng *rand.Rand) time.Duration {
+	every, now := c.Plan.Beat(), time.Since(c.Start)
+	return (now - at).Truncate(every) + every + at - now + scenario.Below(rng, c.Plan.RTT)
 }
 
 // rise waits for the next time at which clients work.

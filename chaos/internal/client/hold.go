@@ -35,6 +35,17 @@ func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 	if c.Plan.Scenario.Names {
 		h.request = c.Plan.DrawNew(rng, c.Number, h.op)
 	}
+	if c.Plan.Scenario.Folder {
+		at := c.Plan.Beat() / 4
+		if h.request.Shared { // a few round trips after those that ask once
+			at += 10 * c.Plan.RTT
+		}
+		Wait(ctx, c.inTurn(at, rng))
+		h.pass()
+		if ctx.Err() != nil {
+			return
+		}
+	}
 	options := h.drawOptions()
 	asking, cancel, verb, limit := h.drawLimit(ctx)
 	defer cancel()
@@ -75,6 +86,36 @@ func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 		return
 	}
 	h.release(ctx)
+}
+
+// pairs is the work of the first two clients of a folder: again and again both share a lock below it, and ask for that
+// within a round trip.
+func (c *Client) pairs(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(c.Plan.Run.Seed, uint64(c.Number)<<8))
+	c.workers.Go(func() {
+		for n := 0; ; n++ {
+			Wait(ctx, c.inTurn(0, rng))
+			c.Process.Pass(0, n)
+			if ctx.Err() != nil {
+				return
+			}
+			h := &hold{client: c, op: int(c.ops.Add(1)), request: c.Plan.Wants[1], rng: rng}
+			limit := c.Plan.Run.Bound
+			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+			c.note(h.request.Fill(history.Event{Kind: history.Ask, Op: h.op, Verb: "acquire", Limit: limit}))
+			var err error
+			h.lock, err = c.locker.Acquire(asking, h.request.Name, Options(h.request)...)
+			cancel()
+			if err != nil {
+				c.denied(h.op, h.request.Name, err)
+				continue
+			}
+			h.begin()
+			Wait(h.ctx, c.Plan.Beat()*3/4)
+			h.pass()
+			h.release(ctx)
+		}
+	})
 }
 
 // drawOptions draws the kind of hold.

@@ -36,9 +36,6 @@ func (p *Plan) boundWaiting(clients int) {
 		}
 		if s.Prompt {
 			r.Idle = beat/4 + 20*p.RTT
-			if s.Folder { // a client that asks once for the folder may be in the readers' way for as long as it asks (Locker.contend)
-				r.Idle += p.Options.NodeTimeout
-			}
 			if s.Others[1] > 0 { // a waiter that has not seen the foreign holder yet sees it with its next heartbeat
 				r.Idle += beat
 			}

@@ -104,6 +104,9 @@ func (p *Plan) drawAway(rng *rand.Rand, arena Limits, nodes int) {
 	}
 	f := history.Fault{At: (p.TTL + Below(rng, p.TTL)).Truncate(model.Slot), Kind: Pick(rng, kinds), Node: rng.IntN(nodes)}
 	f.For = (p.Span - 2*p.TTL - f.At).Truncate(model.Slot)
+	if p.Scenario.Late > 0 { // no client has met the node before
+		f.At, f.For = model.Slot, (p.Span-p.Work).Truncate(2*model.Slot)/2
+	}
 	if f.Kind == history.LoseReplies {
 		f.Times = 1 << 30
 	}

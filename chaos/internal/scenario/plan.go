@@ -78,7 +78,7 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 	case s.Idle:
 		p.drawIdle(rng, arena, n)
 	case s.Away:
-		p.drawAway(rng, arena, n)
+		p.drawAway(rng, arena, members)
 	case s.Planned:
 		p.drawReplaced(rng, arena, n, members)
 	case s.Moves:
@@ -161,6 +161,10 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 	p.RTT = min(Pick(rng, s.RTT), p.ShortestTTL()/40)
 	p.Workers = 1 + rng.IntN(max(s.Workers, 1))
 	p.Span = time.Duration(s.Span * float64(p.TTL)).Truncate(model.Slot)
+	if s.Late > 0 {
+		p.Work = time.Duration((1 - s.Late) * float64(p.Span)).Truncate(model.Slot)
+		p.Days = []time.Duration{p.Span - p.Work}
+	}
 	names := s.Spread
 	if names == 0 {
 		names = 1 + rng.IntN(2)

@@ -44,7 +44,7 @@ func (s *Scenario) Steps() []string {
 	}
 	if s.Reserve > 0 {
 		steps = append(steps, "add", "remove")
-		if !s.Rivals && !s.Planned {
+		if !s.Rivals && !s.Planned && s.Late == 0 {
 			steps = append(steps, "quorum")
 		}
 	}
@@ -108,7 +108,7 @@ type Scenario struct {
 	Own     bool              // each client has settings of its own, which may disagree with those of the set
 	Spread  int               // over how many names the clients spread; 0: one or two
 	Kinds   bool              // locks of all kinds: shared, of several names, slots, paths
-	Folder  bool              // of these, only locks below a folder, which are shared, and that of the folder, for which clients ask once
+	Folder  bool              // of these, only locks below a folder, which are shared, and that of the folder, for which clients ask once, in turn (Plan.Beat)
 	Extend  bool              // holders extend their locks again and again
 	Plain   bool              // the first client is one of another library
 	Others  [2]int            // how many of the clients, the first ones, are of other libraries, each with a dialect: from and to
@@ -116,8 +116,9 @@ type Scenario struct {
 	Unended bool              // holders may forget to release
 	Days    int               // the clients work at up to this many times, each Span long, with one to sixty days in between; 0: they work all the time
 	Fresh   bool              // some clients make a new Locker for each lock
+	Late    float64           // the part of Span after which the clients begin; operators replace members before
 	Idle    bool              // the clients work now and then, and the faults happen in between
-	Away    bool              // one of the faults begins soon, and ends late
+	Away    bool              // one of the faults begins soon, and ends late; with Late: at once, and before the clients begin
 	Before  history.FaultKind // another node has this fault before, and is well again by then
 	Names   bool              // each lock is on names that were not locked before
 	Weigh   bool              // the memory of nodes and clients is bounded

@@ -328,7 +328,7 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Still, history.Crash, history.Crash}, Rate: 3, Limit: 600 * ms, Only: []string{"model"},
 	},
 	{
-		Name: "readers below a folder", About: "clients share locks below a folder, and others try once for it: no reader waits for long",
+		Name: "readers below a folder", About: "clients share locks below a folder, and others try once for it meanwhile: no reader waits for those",
 		Nodes: []int{4, 5, 7}, Clients: [2]int{5, 8}, TTL: []time.Duration{10 * time.Second}, RTT: rtts, Span: 1, Workers: 2, Queue: true, Kinds: true, Folder: true, Prompt: true, Weight: 6, Only: []string{"model"},
 	},
 	{
@@ -339,6 +339,11 @@ var All = []*Scenario{
 	{
 		Name: "tries on new nodes", About: "clients ask once on new nodes, which are as far away as a NodeTimeout allows: one gets the lock",
 		Nodes: sizes, Clients: [2]int{4, 8}, TTL: []time.Duration{5 * time.Second}, RTT: rtts, Span: 1.5, Spread: 1, Tries: true, Distant: true, Only: []string{"model"},
+	},
+	{
+		Name: "started before the set", About: "a program starts before its set is made, while a node is dead, and first locks when other members have been replaced",
+		Nodes: []int{4}, Reserve: 4, Least: 4, Clients: [2]int{2, 2}, TTL: []time.Duration{5 * time.Second}, RTT: rtts, Span: 24, Late: 0.8, Spread: 1, Tries: true, Distant: true, Forgets: true, Harmless: true, Weight: 4,
+		Troubles: []history.FaultKind{history.Kill}, Away: true, Only: []string{"model"},
 	},
 	{
 		Name: "clocks set a little", About: "any nodes' clocks are set by more than the drift, and stay near to each other",

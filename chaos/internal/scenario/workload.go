@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
 )
@@ -53,6 +54,10 @@ func folder(separator string) []history.Request {
 	a, b := "p"+separator+"a", "p"+separator+"b"
 	return []history.Request{{Name: "p"}, {Name: a, Shared: true}, {Name: a, Shared: true}, {Name: b, Shared: true}}
 }
+
+// Beat is how often the clients of a folder ask in turn. Two share a lock below it: not all nodes name the same one as the
+// holder. While they have it, others ask once for the folder, and then more readers come.
+func (p *Plan) Beat() time.Duration { return p.TTL / 16 }
 
 // allNames lists the names of some requests, each once.
 func allNames(of []history.Request) (all []string) {
