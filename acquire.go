@@ -295,9 +295,9 @@ func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent
 	return vain + 1, stopped
 }
 
-// shutOut notes the nodes' answers in why, the error of the last attempt, and reports whether waiting is of no use: without
-// the nodes that have refused this client (a wrong password, say) for refusalPatience, no quorum is left. Then it changes
-// why to say that. A node that is down counts with the error for which it is down.
+// shutOut records the nodes' answers to the last attempt, whose error is why, and reports whether waiting is of no use:
+// without the nodes that have refused this client (a wrong password, say) for refusalPatience, no quorum is left. Then it
+// changes why to say that. A node that is down counts with the error for which it is down.
 func (c *call) shutOut(why *QuorumError) bool {
 	now := c.lk.now()
 	for _, n := range why.Nodes() {

@@ -101,7 +101,8 @@ func (l *Lock) extendSlot() chan struct{} {
 	return l.extendSem
 }
 
-// beginExtension sends the requests of r. If the lock has ended, it sends nothing and returns why. The caller has extendSem.
+// beginExtension sends the requests of the extension r. If the lock has ended, or its validity is over (then it ends the
+// lock), it sends nothing and returns why. The caller has extendSem.
 func (l *Lock) beginExtension(r *round) error {
 	now := l.locker.now()
 	l.mu.Lock()
@@ -304,7 +305,8 @@ func (r renewal) End() renew.Result {
 
 func (r renewal) Abandon(err error) renew.Result { return r.over(err) }
 
-// over gives back extendSem and the round, and makes the renewal's Result, for hooks. err is why it failed; nil: it did not.
+// over gives back the semaphore extendSem and the round, and makes the Result, for hooks. err is why the renewal failed, or
+// nil.
 func (r renewal) over(err error) renew.Result {
 	l, res := r.lock, renew.Result{Err: err, Sent: r.sent, Op: r.trace}
 	r.drop()

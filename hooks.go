@@ -394,7 +394,7 @@ type opTrace struct {
 	ctx context.Context
 }
 
-// begins reports that operation op begins, and returns what reports the rest; nil: it is not traced. Caller holds no mutex.
+// begins reports that operation op begins, and returns the opTrace of it; nil: it is not traced. Caller holds no mutex.
 //
 // If the operation is for a lock that is held (l), Start is queued like all callbacks: the caller may have to extend or
 // release the lock in time. If l is nil, begins calls Start itself, on the caller's goroutine, where it delays this call

@@ -268,8 +268,8 @@ func (s *Status) until(quorum int) {
 	s.TTL = ttls[len(ttls)-quorum]
 }
 
-// numbered sets s.Fence: the number that a quorum has stored, of the nodes with the holder's token and a vote; 0: they are
-// too few. The largest may be no fence: a node that lost its data and got the lock again begins at its time.
+// numbered sets s.Fence, by the nodes with the holder's token and a vote, to the number that a quorum of them has reached;
+// 0: they are too few. The largest may be no fence: a node that lost its data and got the lock again begins at its time.
 func (s *Status) numbered(quorum int) {
 	var numbers []int64
 	for _, n := range s.Nodes {

@@ -422,7 +422,7 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 
 // register enters a lock that was acquired or attached into lk.locks, for Shutdown. It returns false if Shutdown or Close
 // was called meanwhile. Then it has ended the lock; and released it, unless it was attached, since other processes may hold
-// such a lock. The caller has called Locker.enter, so Close waits until the release is in the lanes.
+// such a lock. The caller has called Locker.enter, so Close waits until the release is queued for the nodes.
 func (lk *Locker) register(l *Lock) bool {
 	lk.locks.add(l, lk.settings().TTL)
 	switch {

@@ -232,7 +232,7 @@ func (lk *Locker) untilClosed(ctx context.Context) (context.Context, context.Can
 	return ctx, func() { cancel(nil) }
 }
 
-// pause waits for a NodeTimeout, unless a quorum keeps the set's description. It is for a caller that calls agree in a loop.
+// pause waits for a NodeTimeout, or until ctx ends, unless a quorum keeps the set's description. Loops over agree use it.
 func (lk *Locker) pause(ctx context.Context) {
 	if lk.lanes.Agreed() {
 		return

@@ -146,8 +146,9 @@ const failoverAddr = wire.AnyAddress
 // so if nobody waits for an acquire any more, its release comes right after it.
 func patience(nodeTimeout time.Duration) time.Duration { return max(4*nodeTimeout, time.Second) }
 
-// start makes a Locker over the nodes of these names. It calls servers once, with the settings; what that returns connects
-// to node number i, by its name. identify asks the server at an address for its run_id, for patience at most; nil: none can.
+// start makes a Locker over the nodes of these names. servers is called once, with the settings; the function that it
+// returns connects to node number i, by its name. identify asks the server at an address for its run_id, for patience at
+// most; nil: a set cannot ask for that.
 func start(names []string, opts *Options, servers func(*settings) func(int, string, lane.Session) lane.Server, identify func(ctx context.Context, address string, patience time.Duration) (string, error)) (*Locker, error) {
 	n := len(names)
 	switch {
@@ -197,7 +198,7 @@ func start(names []string, opts *Options, servers func(*settings) func(int, stri
 
 // meet waits until the nodes have been asked what they are, and returns an error if the program cannot use them. names are
 // the nodes' names; tried gets the index of a node when the node has been asked once. Once a quorum has answered, the others
-// get four times as long as it took. A node that has not answered by the end is checked when it does.
+// get four times as long as that took. A node that has not answered by the end is checked when it does.
 func (lk *Locker) meet(names []string, tried <-chan int) error {
 	o := lk.settings()
 	begin := time.Now()
@@ -266,7 +267,7 @@ func (lk *Locker) accepts(d *wire.Description) error {
 }
 
 // identify asks the server at an address for its run_id, over a new connection, and stores nothing there. "?": a server
-// answers, but refuses this program, so it is not one that lets it in. An error: none answers.
+// answers, but refuses this program, so it is none that this program has reached. An error: none answers.
 func (o origin) identify(ctx context.Context, address string, patience time.Duration) (string, error) {
 	at := o.at(address)
 	id := ""

@@ -218,7 +218,8 @@ func (opts *settings) checkTTLs(refuse func(format string, args ...any)) {
 	}
 }
 
-// checkQuarantine sets the defaults of Quarantine and MaxNodeSkew, after checkTTLs, and calls refuse for each bad value.
+// checkQuarantine sets the defaults of Quarantine (for how long a node that may have forgotten locks has no vote) and
+// MaxNodeSkew, after checkTTLs, and calls refuse for each bad value.
 func (opts *settings) checkQuarantine(refuse func(format string, args ...any)) {
 	what, most := "MaxTTL", opts.wants.maxTTL
 	if most == 0 {

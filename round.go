@@ -106,8 +106,8 @@ func (r *round) decided() verdict {
 	return r.verdict
 }
 
-// voids reports whether a node has answered plain commands with "held", or with what is no vote (wire.Void). The script gets
-// better answers from such nodes, and perhaps a vote.
+// voids reports whether a node has answered plain commands (SET NX PX and ZADD) with "held", or with what is no vote
+// (wire.Void). The script gets better answers from such nodes, and perhaps a vote.
 func (r *round) voids() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +206,7 @@ func (r *round) ahead() bool {
 }
 
 // unproven reports whether r, of a TryAcquire, goes on though it is lost: nodes refused it, and open votes may show that
-// another client has a quorum. Two refusals of four nodes end a round, but show less than three. Caller holds r.mu.
+// another client has a quorum. Two refusals of four nodes end a round, but only three show that. Caller holds r.mu.
 func (r *round) unproven() bool {
 	b := &r.ballot
 	return r.tries && b.no > 0 && b.no < b.need && b.no+b.open() >= b.need
@@ -510,9 +510,9 @@ func (l *Lock) releaseLateGrant(n *lane.Lane) {
 	}
 }
 
-// dropLate gives back a key that a node set after the deadline of an acquire by plain commands, or may have
+// dropLate releases a key that a node has set, or may have, after the deadline of an acquire by plain commands
 // (wire.ErrLateKey). Other nodes may have granted the lock, and it may be extended. An extension that is under way to the
-// node, ahead of the release, still finds the key. If that counted, the key would be gone afterwards, and another client
+// node, ahead of the release, still finds the key. If its yes counted, the key would be gone afterwards, and another client
 // could have the lock with this node. So the node does not count in extensions that have begun before, like a node that is
 // refilled. A later one is not sent as long as the node owes the release (Lane.admit).
 //

@@ -29,7 +29,7 @@ func (c *call) unspoken(w *waitlist.Waiter, cause error) *QuorumError {
 }
 
 // contested reports whether an attempt failed with err since nodes refused it, but no other client was seen to have a quorum
-// of nodes: several clients may have split the votes. False if err has no answers of nodes.
+// of nodes: several clients may have split the votes. False if err is no QuorumError.
 func contested(err error) bool {
 	why := quorumError(err)
 	if why == nil {
@@ -55,8 +55,8 @@ func contested(err error) bool {
 // whose first attempt is not over.
 //
 // A client that was seen with a quorum may have no lock all the same (seenWithQuorum). Contenders that have seen it
-// have given up, but their places in the queues may go later than it asks again. So it does not give up for a contender
-// that came before it: if that one has not given up, it wins, and is seen with a quorum.
+// have given up, but their places in the queues may still be there when it asks again. So it does not give up for a
+// contender that came before it: if that one has not given up, that one wins, and is seen with a quorum.
 //
 // A contender that gives up leaves the queues. It listens to no messages, since a subscription takes longer to begin
 // than all of this. If its process dies, its places end with a NodeTimeout.
@@ -68,8 +68,8 @@ func contested(err error) bool {
 // that try, the one that began first by its own clock never gives up for this reason. And nobody has given up for a
 // client that is in no queue, and was not seen with a quorum.
 //
-// err is the error of the attempt before, and seen says that others may have seen this client with a quorum in one. The
-// result is the lock, or the error of the last attempt that was not cut short.
+// err is the error of the attempt before; seen: in an attempt, others may have seen this client with a quorum. The result
+// is the lock, or the error of the last attempt that was not cut short.
 func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	last := quorumError(err)
 	before := last.refusal()
@@ -131,8 +131,8 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	}
 }
 
-// entered makes the waiter by which a contender, a TryAcquire that settles a split vote, enters the nodes' queues as the one
-// that as names. Its places there end after a NodeTimeout. The caller calls waiting.Leave at the end.
+// entered makes the waiter by which a contender, a TryAcquire that settles a split vote, enters the nodes' queues, with the
+// name and the rank of as. Its places there end after a NodeTimeout. The caller calls waiting.Leave at the end.
 func (c *call) entered(as *wire.Contender) *waitlist.Waiter {
 	return c.lk.waiting.Enter(&waitlist.Want{
 		Queue: "\x00" + as.Waiter(), Key: c.key, Keys: c.keys, Modes: c.modes, TTL: c.ttl, Slots: c.most(),
