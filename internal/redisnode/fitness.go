@@ -60,7 +60,7 @@ type registered struct {
 	warned      bool // its operator was told; reset when the reason is gone
 }
 
-// NewRegistry makes a Registry, which calls warn with what an operator should change, once for each node.
+// NewRegistry makes a Registry. It calls warn with what an operator should change at a node, once until that is mended.
 func NewRegistry(warn func(error)) *Registry {
 	return &Registry{warn: warn, nodes: make(map[int]registered), retired: make(map[int]bool)}
 }

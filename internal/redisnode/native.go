@@ -17,7 +17,7 @@ type natives struct {
 	remove string // "delex", "delifeq"; "": neither
 }
 
-// does reports whether this server has the commands for a request that may be carried out without a script (q.Native).
+// does reports whether q, an extension or a release, needs no script: it allows that (q.Native), and the server can.
 func (n natives) does(q *lane.Request) bool {
 	return q.Native && (q.Op == wire.Extend && n.extend || q.Op == wire.Release && n.remove != "")
 }
@@ -46,7 +46,7 @@ func (p nativeProbe) natives() natives {
 	return n
 }
 
-// write writes the commands of an extension or a release, without the trailer.
+// write writes the commands of q, an extension or a release without a script (wire.NativeAnswer), up to the trailer.
 func (n natives) write(w *resp.Writer, q *lane.Request) {
 	c := q.Claim
 	key := c.Keys[0]
@@ -63,7 +63,7 @@ func (n natives) write(w *resp.Writer, q *lane.Request) {
 	w.Begin("exists").String(key + script.QueueSuffix).End()
 }
 
-// readNative reads the replies to the commands of write, up to the trailer. An error: the connection failed.
+// readNative reads the replies to the commands of natives.write for op. An error: the connection failed.
 func readNative(in *resp.Reader, op wire.Op) (a wire.NativeAnswer, err error) {
 	r := replies{in: in}
 	if op == wire.Extend {

@@ -674,7 +674,7 @@ func (s *Set) away() bool {
 }
 
 // chosen makes the client go by d, a chosen description of the set, unless it has a later one, or one of another set. It
-// also joins again the members that keep none or an earlier one, which gives them the client's. It takes s.mu, and does not
+// also joins again the members that keep none or an earlier one, to give them the client's. It takes s.mu, and does not
 // wait.
 func (s *Set) chosen(d *wire.Description) {
 	s.mu.Lock()

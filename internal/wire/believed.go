@@ -56,8 +56,7 @@ func Believed(witnesses []Witness, known *Description) (best *Description) {
 	return best
 }
 
-// believed reports whether enough witnesses keep d, or vouch for it, by the rules at Believed, which says what known
-// is.
+// believed reports whether enough witnesses keep d, or vouch for it. The rules, and what known is, are at Believed.
 func believed(witnesses []Witness, d, known *Description) bool {
 	keep, none, given := 0, 0, 0
 	for _, w := range witnesses {
