@@ -233,7 +233,7 @@ func (n *Lane) next() (f *flight, do int) {
 	}
 }
 
-// todo returns what the writer does next: send, rejoin … Before, it queues pending releases when due. Caller holds n.mu.
+// todo returns what the writer does next: send, rejoin … First, it queues pending releases when due. Caller holds n.mu.
 func (n *Lane) todo() int {
 	if len(n.pendingReleases) > 0 && n.broken == nil && !n.clock.Now().Before(n.retry) {
 		n.requeuePending()
@@ -379,8 +379,7 @@ func (n *Lane) settle(f *flight) {
 	}
 }
 
-// place notes by q.Reply whether the node has q's token. An unsettled release becomes pending (sent again). Caller holds
-// n.mu.
+// place notes by q.Reply whether the node has q's token. An unsettled release is sent again (pending). Caller holds n.mu.
 func (n *Lane) place(q *Request) {
 	switch at := n.at(q.Claim); {
 	case q.Op == wire.Release && !q.Reply.Status.SettlesRelease():

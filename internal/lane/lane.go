@@ -216,7 +216,7 @@ func (n *Lane) up() {
 	}
 }
 
-// requeuePending puts all pending releases, to be sent again, at the head of the queue. Caller holds n.mu.
+// requeuePending puts all pending releases (no reply has settled them) at the head of the queue. Caller holds n.mu.
 func (n *Lane) requeuePending() {
 	if len(n.pendingReleases) == 0 {
 		return
@@ -229,8 +229,8 @@ func (n *Lane) requeuePending() {
 	n.queue, n.back = append(queue, n.queue...), n.back+len(queue)
 }
 
-// appendPending moves key's pending releases to the end of queue, which it returns, without those that are too late at now
-// (dropExpired). Caller holds n.mu.
+// appendPending moves the releases of this key that no reply has settled (pending) to the end of queue, and returns it. It
+// drops those that are too late at now. Caller holds n.mu.
 func (n *Lane) appendPending(queue []*Request, key string, now time.Time) []*Request {
 	if len(n.pendingReleases) == 0 {
 		return queue

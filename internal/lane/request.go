@@ -171,7 +171,7 @@ func (c *Claim) Found(n *Lane) {
 // ReadOnly returns a new claim for the same key that can only look at it (Inspect), since it has neither token nor places.
 func (c *Claim) ReadOnly() *Claim { return &Claim{Key: c.Key, Keys: c.Keys[:1]} }
 
-// Joined returns a copy of the claim that has the same places: both know the same of where the token is.
+// Joined returns a copy of the claim with the same places: what one notes of where the token is, the other sees.
 func (c *Claim) Joined() Claim { return *c }
 
 // A presence says whether a node may have a claim's token.
@@ -254,7 +254,7 @@ func (ps Places) take(n *Lane) *place {
 	return p
 }
 
-// at returns what is noted of c's token at the lane's node; absent if nothing is. Caller holds n.mu.
+// at returns whether the lane's node may have c's token; absent if nothing is noted. Caller holds n.mu.
 func (n *Lane) at(c *Claim) presence {
 	if p := c.places.find(n); p != nil {
 		return p.at
@@ -262,7 +262,7 @@ func (n *Lane) at(c *Claim) presence {
 	return absent
 }
 
-// put notes what is known of c's token at the lane's node, in c's place for this lane. Caller holds n.mu.
+// put notes, in c's place for this lane, whether its node may have c's token (at). Caller holds n.mu.
 func (n *Lane) put(c *Claim, at presence) {
 	if n.at(c) != at {
 		c.places.take(n).at = at

@@ -20,7 +20,7 @@ import (
 // use the connection at once: a Server calls go-redis only when no reply is owed, and go-redis does nothing by itself with
 // a connection that s.conn has taken.
 
-// Encode writes the commands of a batch, and the trailer that its requests need, into a buffer, which Send sends.
+// Encode writes the commands of a batch into a buffer, which Send sends, and the trailer behind them, if one is needed.
 func (s *Server) Encode(batch []*lane.Request) {
 	scripts := s.scripts.Load()
 	s.out.Reset()
@@ -90,7 +90,7 @@ func (s *Server) Receive(batch []*lane.Request, ago time.Duration) (unanswered [
 	return unanswered, err
 }
 
-// replies reads the replies to a batch, and gives each request its own. It sets no deadline, and closes nothing.
+// replies does what Receive does, with the deadline that is set, and closes nothing.
 func (s *Server) replies(batch []*lane.Request) (unanswered []*lane.Request, err error) {
 	scripts := s.scripts.Load() // as at Encode: the node is joined again only when no reply is owed
 	trailer := noTrailer

@@ -306,9 +306,9 @@ func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 // when the counters are read and when they are written. The two tables of a node have them by bucket: several names share
 // one counter.
 //
-// A number that is so far ahead of the time that a grant with it is no vote is no fence: a clock was wrong once, and that
-// costs its node's vote. It is not copied if the nodes without such a number are a quorum. A fence that clients have
-// conceded (fence.go) is on so many nodes that the others are no quorum, also among the members of the next description.
+// A number too far ahead of the time for a grant with it to be a vote is no fence: a clock was wrong once, and that costs
+// its node's vote. It is not copied if the nodes without such a number are a quorum. A fence that clients have conceded
+// (fence.go) is on enough nodes to leave no quorum without it, also among the members of the next description.
 func (s *Set) merge(w *wait, v *View) error {
 	var tables [2]map[string][]int64 // by bucket, the numbers that the nodes have
 	for i := range tables {

@@ -178,7 +178,7 @@ func (c *choice) fits(d *wire.Description) bool {
 
 // ask asks the members to take value, a description of the set, with this ballot; nil: to promise to take none with a
 // smaller ballot. It waits until a majority agrees, and settled nodes have lost nothing for a year (Set.settled), then for
-// grace; at most until all have answered, or a NodeTimeout or c.w is over. It returns their answers, and what these count.
+// grace; at most until all have answered, or a NodeTimeout or c.w is over. It returns the answers and their count.
 func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
 	args := []string{strconv.FormatInt(c.epoch, 10), ballot, "", c.set}
 	if value != nil {

@@ -39,8 +39,8 @@ func (s *Set) identify(n *node, t wire.Kept, runID string) {
 	}()
 }
 
-// copies returns an error if so many given nodes have copies of other servers' data that the rest is no majority; else nil.
-// Caller holds s.mu.
+// copies returns an error if given nodes have copies of other servers' data, and the rest is no majority; else nil. Caller
+// holds s.mu.
 func (s *Set) copies() error {
 	var those []string
 	of := ""

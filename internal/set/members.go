@@ -315,8 +315,7 @@ func (s *Set) strangers() {
 	}
 }
 
-// lookLater makes strangers (it warns of useless nodes) run in 4 NodeTimeouts, when most changes are over. Caller holds
-// s.mu.
+// lookLater makes strangers (it warns of useless nodes) run in 4 NodeTimeouts: most changes are over. Caller holds s.mu.
 func (s *Set) lookLater() {
 	if s.later != nil || s.closed {
 		return
@@ -527,7 +526,7 @@ func (s *Set) Agreed() bool {
 // Agree waits until a quorum of the members keeps the set's description, and then, for half of limit at most, for others
 // that are just being given it. If the nodes keep none, Agree has them choose one: proposal, whose members are the given
 // nodes, or another client's; isNew is then true. It returns when limit is over, ctx ends, or done, called after each news
-// of the set, returns true; and at once if so many nodes are away that no vote can count: an attempt's replies then say why.
+// of the set, returns true; and at once if too few nodes can be reached: an attempt's replies then say why.
 //
 // The error is why the program cannot use the set; nil does not say that votes can count (Agreed). Before an error the
 // members are asked whether the set was changed meanwhile: nobody else asks, as nothing is sent for a program that cannot
@@ -579,7 +578,7 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 }
 
 // Ask asks all members which description of the set they keep. It waits until a majority keeps the one by which the client
-// goes (it may be a later one by then), so many are away that no majority can, limit is over, or ctx ends.
+// goes (it may be a later one by then), too few can be reached for that, limit is over, or ctx ends.
 func (s *Set) Ask(ctx context.Context, limit time.Duration) {
 	w := s.newWait(ctx, limit)
 	defer w.stop()
@@ -601,7 +600,7 @@ func (s *Set) askAll(w *wait) {
 }
 
 // answered reports whether a majority of the members has said, to requests that left after since, that it keeps the
-// description of the set that the client has, so that no later one is in force; or so many are away that no majority can.
+// description of the set that the client has, so that no later one is in force; or too few can be reached for that.
 func (s *Set) answered(since time.Time) bool {
 	v, have, away := s.View(), 0, 0
 	for _, n := range v.nodes {
@@ -674,8 +673,7 @@ func (s *Set) away() bool {
 }
 
 // chosen makes the client go by d, a chosen description of the set, unless it has a later one, or one of another set. It
-// also joins again the members that keep none or an earlier one, to give them the client's. It takes s.mu, and does not
-// wait.
+// joins again the members that keep none or an earlier one, to give them the client's. It takes s.mu, and does not wait.
 func (s *Set) chosen(d *wire.Description) {
 	s.mu.Lock()
 	if s.known == nil || s.known.Set == d.Set && s.known.Epoch < d.Epoch {

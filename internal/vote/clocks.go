@@ -283,7 +283,7 @@ func (g *Group) Middle(now time.Time) time.Time {
 }
 
 // Beyond returns by how much number, a fence in microseconds, is ahead of middle, the median of the nodes' clocks, if that
-// is so much that the grant is no vote (see fence.go); else 0, also if middle is zero (not known).
+// is too much for the grant to be a vote (see fence.go); else 0, also if middle is zero (not known).
 func (g *Group) Beyond(number int64, middle time.Time) time.Duration {
 	if middle.IsZero() {
 		return 0

@@ -291,24 +291,23 @@ func (t Kept) Same(d *Description) bool {
 	return t.Description == d || t.Description != nil && d != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.Text() == d.Text()
 }
 
-// Follows reports whether the node keeps d, or a later description of the same set with d's Sum in its Past. For this
-// method and the next three, d is not nil; they return false if the node keeps no description.
+// Follows reports whether the node keeps d (not nil), or a later description of the same set with d's Sum in its Past.
 func (t Kept) Follows(d *Description) bool {
 	return t.Same(d) || t.Description != nil && t.Set == d.Set && t.Epoch > d.Epoch && slices.Contains(t.Past, d.Sum())
 }
 
-// Other reports whether the node keeps a description of another set than d, or another one of d's set and epoch.
+// Other reports whether the node keeps another set's description, or another one of d's set and epoch; false if none.
 func (t Kept) Other(d *Description) bool {
 	return t.Description != nil && (t.Set != d.Set || t.Epoch == d.Epoch && !t.Same(d))
 }
 
-// Rivals reports whether the node keeps a description by which clients may go instead of d. Both are the first (epoch
-// 1) of two sets with the same members, and the node's allows no TTL longer than d allows.
+// Rivals reports whether the node keeps a description by which clients may go instead of d: both are the first (epoch
+// 1) of two sets with the same members, and the node's allows no TTL longer than d allows. False if it keeps none.
 func (t Kept) Rivals(d *Description) bool {
 	return t.Description != nil && t.Epoch == 1 && d.Epoch == 1 && t.Set != d.Set && t.Alike(d) && t.Longest() <= d.Longest()
 }
 
-// Precedes reports whether the node keeps an earlier description of the same set than d.
+// Precedes reports whether the node keeps an earlier description of the same set than d; false if it keeps none.
 func (t Kept) Precedes(d *Description) bool {
 	return t.Description != nil && t.Set == d.Set && t.Epoch < d.Epoch
 }

@@ -116,7 +116,7 @@ func (q *Queue) Admits(now, ticket int64, waiter string, mode Mode) (other *Queu
 
 // Next returns copies of the entries of the waiters to call when a key is no longer held in this mode, or no longer
 // waited for in it: each had to wait because of that mode, and can hold the key together with all waiters before it.
-// Other holders may still be in their way, for which the caller looks.
+// The caller looks whether other holders are still in their way.
 func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 	var earlier []Mode
 	count := 0
@@ -138,9 +138,9 @@ func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 	return all
 }
 
-// Follows is called when a waiter has got the key in this mode and left the queue. It returns the entry in q of the
-// waiter that is number QueueWindow now: the caller is to make it try again. nil: there is none, or the two cannot
-// share the key.
+// Follows is called when a waiter has got the key in this mode and left the queue: one more comes into the window of
+// QueueWindow waiters at which a node looks. It returns the entry of that one in q: the caller is to make it try again.
+// nil: there is none, or it cannot share the key.
 func (q *Queue) Follows(now int64, mode Mode) *QueueEntry {
 	if len(*q) < QueueWindow {
 		return nil
