@@ -36,15 +36,15 @@ import (
 func (s *Set) candidate(name string) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lanes := s.lasting()
-	i := slices.IndexFunc(lanes, func(n *node) bool { return n.Name == name && !n.Retired() })
+	nodes := s.lasting()
+	i := slices.IndexFunc(nodes, func(n *node) bool { return n.Name == name && !n.Retired() })
 	if i < 0 {
-		i = len(lanes)
-		s.addNode(&lanes, name)
-		s.nodes.Store(&lanes)
+		i = len(nodes)
+		s.addNode(&nodes, name)
+		s.nodes.Store(&nodes)
 	}
-	lanes[i].considered++
-	return lanes[i]
+	nodes[i].considered++
+	return nodes[i]
 }
 
 // decided is called once for each node n that candidate returned, when its change ends. If n is no member then, is no given
@@ -246,7 +246,7 @@ func (s *Set) untilKept(w *wait, nodes []*node, d *wire.Description, need int, w
 }
 
 // former returns the nodes that were members before d, a description of the set. It makes missing lanes. It takes s.mu.
-func (s *Set) former(d *wire.Description) (lanes []*node) {
+func (s *Set) former(d *wire.Description) (nodes []*node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.lasting()
@@ -262,10 +262,10 @@ func (s *Set) former(d *wire.Description) (lanes []*node) {
 			s.addNode(&all, member)
 		}
 		all[i].epoch = max(all[i].epoch, d.Epoch-1)
-		lanes = append(lanes, all[i])
+		nodes = append(nodes, all[i])
 	}
 	s.nodes.Store(&all)
-	return lanes
+	return nodes
 }
 
 // keep counts the nodes that keep d, a description of the set, or a later one that has d in its past. Without d in its past,

@@ -331,7 +331,7 @@ func (s *Set) lookLater() {
 // behind returns the nodes to join again. Joining gives s.known, the set's description, to those that keep an earlier one or
 // have lost it. If one that lost it may be given it only when others have answered (mayTell), behind sets s.lacking (else it
 // clears it), and returns these others, too. Caller holds s.mu.
-func (s *Set) behind() (lanes []*node) {
+func (s *Set) behind() (nodes []*node) {
 	if s.known == nil {
 		return nil
 	}
@@ -341,22 +341,22 @@ func (s *Set) behind() (lanes []*node) {
 		case !n.vote.HasMet():
 		case t.Damage != nil: // nothing overwrites it
 		case t.Precedes(s.known):
-			lanes = append(lanes, n)
+			nodes = append(nodes, n)
 		case t.Description == nil && s.selfOf(n) != "":
 			// A node that took part in the choice, or noted before that it comes (Set.comes), needs no leave: it is asked
 			// once.
 			if s.mayTell(n) || n.tried != s.known {
 				n.tried = s.known
-				lanes = append(lanes, n)
+				nodes = append(nodes, n)
 				break
 			}
 			lacking = true
 			since, _ := n.vote.LostAt()
-			lanes = append(lanes, s.notHeardSince(n, since)...)
+			nodes = append(nodes, s.notHeardSince(n, since)...)
 		}
 	}
 	s.lacking.Store(lacking)
-	return lanes
+	return nodes
 }
 
 // mayTell reports whether member m, which keeps no description of the set, may be given s.known, the one by which the client
@@ -406,13 +406,13 @@ func (s *Set) mayTell(m *node) bool {
 
 // notHeardSince returns the members, except n (may be nil), that can be reached and once said what they keep, but have not
 // shown their marker in answer to a request that left after since: they may keep something else now. Caller holds s.mu.
-func (s *Set) notHeardSince(n *node, since time.Time) (lanes []*node) {
+func (s *Set) notHeardSince(n *node, since time.Time) (nodes []*node) {
 	for _, other := range s.View().nodes {
 		if other != n && other.vote.HasMet() && other.Away() == nil && !other.vote.ShownSince(since) {
-			lanes = append(lanes, other)
+			nodes = append(nodes, other)
 		}
 	}
-	return lanes
+	return nodes
 }
 
 // tellLacking gives the set's description to members that lost it, if mayTell is true, by joining them again. It takes s.mu.
@@ -428,7 +428,7 @@ func (s *Set) tellLacking() {
 // being dead, say, never said that it keeps that: a change waits for former members only (settle), and a client that still
 // counts by an earlier description finds the later one at the majority of its members that chose it. A given node keeps its
 // lane until it keeps the description that removed it. Caller holds s.mu.
-func (s *Set) gone() (lanes []*node) {
+func (s *Set) gone() (nodes []*node) {
 	if s.known == nil {
 		return nil
 	}
@@ -441,10 +441,10 @@ func (s *Set) gone() (lanes []*node) {
 		told := member != "" && !s.known.Has(member) && n.vote.Kept().At() >= s.known.Epoch
 		waited := n.Index < len(s.given) || slices.Contains(s.known.Former, member) || slices.Contains(s.known.Former, n.Name)
 		if (told || !waited) && n.Retire() {
-			lanes = append(lanes, n)
+			nodes = append(nodes, n)
 		}
 	}
-	return lanes
+	return nodes
 }
 
 // lasting returns a copy of s.nodes without those whose lanes (queues of requests) have ended, and whose last answers matter
@@ -499,8 +499,8 @@ func (s *Set) Refused(limit time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stale := func() bool {
-		lanes, _ := s.forgotten()
-		return s.refused == nil && len(lanes) > 0
+		nodes, _ := s.forgotten()
+		return s.refused == nil && len(nodes) > 0
 	}
 	if !stale() {
 		return s.refused
@@ -558,9 +558,9 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 		case !fresh && known == nil && !again: // what a node said before may be out of date, and nobody else asks
 			again = true
 			s.mu.Lock()
-			lanes := s.notHeardSince(nil, began)
+			nodes := s.notHeardSince(nil, began)
 			s.mu.Unlock()
-			rejoinAll(lanes)
+			rejoinAll(nodes)
 		case !fresh:
 			w.wait(news)
 		default:
