@@ -35,7 +35,8 @@ func probeNatives(ctx context.Context, p redis.Pipeliner) nativeProbe {
 	}
 }
 
-// natives reads the replies to the probe. A command that does not reply as for a missing key counts as missing.
+// natives returns which of the commands the server has, by the replies to p, which tried each on a key that is not
+// there. A command that replies anything else than that counts as missing.
 func (p nativeProbe) natives() natives {
 	n := natives{extend: errors.Is(p.ifeq.Err(), redis.Nil) && p.exists.Err() == nil}
 	for name, c := range map[string]*redis.Cmd{"delex": p.delex, "delifeq": p.delifeq} {
