@@ -52,7 +52,7 @@ func (n *Nodes) Held(name string) bool {
 	return false
 }
 
-// having yields each node that has one of these keys, or a slot of one, and that key.
+// having yields each node that has one of these keys, or the key of one of its semaphore slots, with the key found.
 func (n *Nodes) having(keys []string) iter.Seq2[*memredis.Node, string] {
 	return func(yield func(*memredis.Node, string) bool) {
 		for _, node := range n.nodes {
@@ -65,7 +65,8 @@ func (n *Nodes) having(keys []string) iter.Seq2[*memredis.Node, string] {
 	}
 }
 
-// holding returns the locks on a name that are held by Lockers made here, and the keys that it has.
+// holding returns the locks with this name that Lockers of n.Locker hold, and their keys. The name itself is among the
+// keys, for holders whose Locker was made elsewhere.
 func (n *Nodes) holding(name string) (locks []*redlock.Lock, keys []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -102,7 +103,7 @@ func (n *Nodes) Hold(name string, options ...redlock.AcquireOption) *redlock.Loc
 	return l
 }
 
-// other returns the Locker of the other process.
+// other returns a new Locker, which stands for another process, for Hold.
 func (n *Nodes) other() *redlock.Locker {
 	n.t.Helper()
 	n.mu.Lock()

@@ -29,7 +29,7 @@ type Node struct {
 	Marked bool              // a client has joined the node since it last lost its data
 }
 
-// At asks one node what it keeps.
+// At asks one node what it keeps of its set.
 func At(ctx context.Context, rdb *redis.Client) Node {
 	k := Node{Addr: rdb.Options().Addr}
 	values, err := rdb.MGet(ctx, lua.Told, lua.Marker).Result()
@@ -48,7 +48,7 @@ func At(ctx context.Context, rdb *redis.Client) Node {
 	return k
 }
 
-// Answers reports whether a server runs there that refuses to say what it keeps.
+// Answers reports whether a server runs there, be it that it refuses to say what it keeps.
 func (k Node) Answers() bool { return k.Err != nil && wire.IsReply(k.Err) }
 
 // Same reports whether the node keeps the same as in an earlier look.

@@ -18,8 +18,7 @@ import (
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
-// Connect opens a Locker whose hooks report to the operator what happens to its nodes. Each adapt may change the
-// hooks.
+// Connect opens a Locker whose hooks report to the operator what happens to its nodes. Each adapt may change the hooks.
 func Connect(c *console.Console, servers []*redis.Options, opts *redlock.Options, adapt ...func(*redlock.Hooks)) (*redlock.Locker, *Quarantines, error) {
 	nodes := &Quarantines{say: c.Note}
 	opts.Hooks = hooks(c, nodes)

@@ -86,7 +86,7 @@ func (q *Quarantines) Heard(why *redlock.QuorumError) *Quarantines {
 	return q
 }
 
-// Wait is the time until enough members for a quorum can vote, provided that all others vote now.
+// Wait returns the time until a quorum of members can vote, if those that are not in quarantine do now; 0: it can now.
 func (q *Quarantines) Wait() time.Duration {
 	set, now := q.set(), time.Now()
 	q.mu.Lock()
@@ -110,8 +110,8 @@ func (q *Quarantines) under(now time.Time) (under []quarantine) {
 	return under
 }
 
-// Tell reports the quarantines that were found first, in one line with what follows (so) and a way out. Only its
-// first call reports something.
+// Tell reports the quarantines that were found first, in one line, with what follows from them (so) and how to avoid
+// that (wayOut). Only its first call reports something.
 func (q *Quarantines) Tell(so, wayOut string) {
 	as := q.set()
 	q.mu.Lock()

@@ -90,8 +90,7 @@ func (x *examination) described() *wire.Description {
 	return found
 }
 
-// patientOf returns the node that is this member: by what it keeps, or else by its address. nil if it was not
-// examined.
+// patientOf returns the node that is this member: by what it keeps, or else by its address. nil if it was not examined.
 func (x *examination) patientOf(member string) *patient {
 	for _, p := range x.patients {
 		if t := p.keeping.Told; t.Description != nil && t.Self == member && (x.set.Set == nil || t.Set == x.set.Set.Set) {

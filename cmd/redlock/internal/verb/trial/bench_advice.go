@@ -85,10 +85,9 @@ func (r *benchReport) adviseNodes(well []nodeFigures, say func(string, ...any)) 
 	}
 }
 
-// adviseTTL says what the shortest TTL is by these figures. Its NodeTimeout must have room for the farthest node,
-// which counts after failures. A lock is renewed after a third of its TTL, so the other two thirds must be longer
-// than the slowest renewal. A cycle and a hand-over take two steps, and a renewal one: the longest of those bounds
-// it.
+// adviseTTL says what the shortest TTL is by these figures. Its NodeTimeout must have room for the farthest node, which
+// counts after failures. A lock is renewed after a third of its TTL, so the other two thirds must be longer than the
+// slowest renewal. A cycle and a hand-over take two steps, and a renewal one: the longest of those bounds it.
 func (r *benchReport) adviseTTL(farthest nodeFigures, say func(string, ...any)) {
 	longest := load.Millis(0)
 	for _, c := range r.Callers {

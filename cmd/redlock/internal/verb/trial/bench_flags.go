@@ -31,8 +31,7 @@ const (
 	// mostCallers limits the effect of a typing error.
 	mostCallers = 10_000
 
-	// defaultCallers are those of the comparison in bench/: one caller, some, and enough to keep a small machine
-	// busy.
+	// defaultCallers are those of the comparison in bench/: one caller, some, and enough to keep a small machine busy.
 	defaultCallers = "1,16,128"
 
 	// easyCallers are for nodes inside this process, which are slow: they interpret each script.

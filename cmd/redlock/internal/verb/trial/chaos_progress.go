@@ -14,8 +14,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 )
 
-// How often progress is reported: on a terminal one line is redrawn, elsewhere a line is
-// added.
+// How often progress is reported: on a terminal one line is redrawn, elsewhere a line is added.
 var (
 	redrawEvery = 200 * time.Millisecond
 	LineEvery   = 5 * time.Second
