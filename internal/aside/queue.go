@@ -99,7 +99,7 @@ func (q *Queue) take(class Class) call {
 	return c
 }
 
-// Full reports whether Add would refuse a Detail now: make none. If that is since too many wait, it counts as dropped.
+// Full reports whether Add would refuse a Detail now, and counts one as dropped if so, except after Close.
 func (q *Queue) Full() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -106,9 +106,8 @@ func Host(addr string) string {
 }
 
 // shake makes a TLS connection of conn. A Redis port without TLS takes the handshake for the beginning of a line, and
-// waits for the end of that line, which never comes, since the handshake has a NUL. So the handshake gets three
-// quarters of the time until ctx ends. Then again makes another connection: if a PING on it is answered, the error is
-// ErrPlain.
+// waits for its end, which never comes, since the handshake has a NUL. So the handshake gets three quarters of the time
+// until ctx ends. Then again makes another connection: if a PING on it is answered, the error is ErrPlain.
 func shake(ctx context.Context, conn net.Conn, settings *tls.Config, again func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	until, _ := ctx.Deadline()
 	if err := conn.SetDeadline(time.Now().Add(time.Until(until) * 3 / 4)); err != nil {

@@ -18,7 +18,7 @@ func Forget(ctx context.Context, client *redis.Client) (bool, error) {
 	return n > 0, err
 }
 
-// Unsettle deletes the marker of a node, and nothing else: the node has no vote for a quarantine.
+// Unsettle deletes only the marker of a node, which then counts as emptied: it has no vote for a quarantine.
 func Unsettle(ctx context.Context, client *redis.Client) error {
 	return client.Del(ctx, script.Marker).Err()
 }

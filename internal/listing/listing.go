@@ -116,11 +116,11 @@ func all(walks []*walk, run func(*walk)) {
 // Nodes returns the nodes in the order in which Find got them; those that did not answer have an Err.
 func (l *Locks) Nodes() []Node { return l.nodes }
 
-// Walked reports whether the node was walked to the end, so that its word counts. A node in quarantine may be, too.
+// Walked reports whether the node was walked to the end, so that its word counts: Err is nil, or says quarantine.
 func (n *Node) Walked() bool { return n.Err == nil || n.Err.Outcome == redlock.OutcomeQuarantined }
 
-// All iterates over the locks in the order of their names: names that some node holds, or for which somebody waits.
-// Their Fence is not set. Another program may have a value of its own where a lock's queue would be: on such a node, a
+// All iterates over the locks in the order of their names: names that some node holds, or for which somebody waits,
+// without the fences. Another program may have a value of its own where a lock's queue would be: on such a node, a
 // value at the key of a free name counts as that program's, and not as a token.
 func (l *Locks) All() iter.Seq[*redlock.Status] {
 	return func(yield func(*redlock.Status) bool) {

@@ -100,8 +100,7 @@ func (w *walk) run(ctx context.Context) {
 	}
 }
 
-// again reads the locks of these names, with their queues, and all that are still to be read, unless the node gets
-// lost.
+// again reads the locks of these names, with queues, and all that are still to be read, unless the node gets lost.
 func (w *walk) again(ctx context.Context, names []string) {
 	for _, name := range names {
 		w.todo = append(w.todo, look{key: w.query.Prefix + name, queue: true})
@@ -210,8 +209,8 @@ type read struct {
 	strange        bool // another program has a value where its queue would be
 }
 
-// members appends the members of a sorted set to into: those that the reply first has, and the others, which it reads
-// in further steps, up to most in all. False: the node is lost, or the value is another program's, and no set of ours.
+// members appends the members of the sorted set at key to into: those in first, the reply to a ZRANGE, and the others,
+// which it reads in further steps, up to most in all. False: the node is lost, or another program's value is there.
 func (w *walk) members(ctx context.Context, first *redis.Cmd, key string, into *[]any, most int) bool {
 	part, err := first.Slice()
 	if first, _ := append(part, nil)[0].(string); len(part) > 0 && !wire.Signed(first) {

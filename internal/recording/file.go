@@ -23,8 +23,7 @@ type File struct {
 // Earlier returns the name of the file that has the lines before those of the file with this name.
 func Earlier(name string) string { return name + ".1" }
 
-// Create opens the file of a record, which may exist: then lines are added. It and Earlier(name) take most bytes
-// together.
+// Create opens the file of a record; lines are added to one that exists. most bounds the bytes of it and Earlier(name).
 func Create(name string, most int64) (*File, error) {
 	if err := replaceable(name); err != nil {
 		return nil, err

@@ -189,8 +189,7 @@ func (f *follower) due(at time.Time) bool {
 	return again
 }
 
-// look asks the node for its marker and whether it tells of changes. It returns an error if it cannot be walked and
-// read.
+// look asks the node for its marker and whether it tells of changes. An error: it cannot be walked, or not be read.
 func (f *follower) look(ctx context.Context, at time.Time) error {
 	pipe := f.client.Pipeline()
 	var notify *redis.MapStringStringCmd
@@ -328,8 +327,8 @@ func (f *follower) walk(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// lockOf returns the lock's key for key, and whether key is that of its queue. ok is false if the record has no such
-// lock.
+// lockOf returns the key of the lock that key belongs to, and whether key is its queue's. Not ok: no lock of the
+// record.
 func (f *follower) lockOf(key string) (lock string, queue, ok bool) {
 	lock, queue, ok = script.LockOf(key)
 	return lock, queue, ok && strings.HasPrefix(lock, f.rec.prefix) && lock != f.rec.prefix && len(lock) <= redlock.MaxName

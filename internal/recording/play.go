@@ -141,7 +141,7 @@ func (p *play) begin(l *Line) {
 	}
 }
 
-// leave drops all that a node had: it is no longer a member of the set, and the record does not follow it from at on.
+// leave drops all that a node had: it is no longer a member of the set, and the record does not follow it after at.
 func (p *play) leave(name string, n *node, at time.Time) {
 	p.answers(n, at)
 	for _, h := range slices.Clone(n.has) {
@@ -275,8 +275,7 @@ func (p *play) gain(l *Line, h has, before bool) {
 	p.number(h)
 }
 
-// number sets the fence of the token's Hold, if that goes on: the largest number that a quorum of its nodes has
-// reached.
+// number sets the fence of the token's Hold if that goes on: the largest number that a quorum of its nodes has reached.
 func (p *play) number(h has) {
 	o := p.open(h)
 	if o == nil {
@@ -334,8 +333,8 @@ func (p *play) wait(l *Line, n *node) {
 	p.gone(l.Time)
 }
 
-// again returns the Wait of a waiter that no node knew a moment ago: the last one, if the waiter came before that had
-// ended, since then the nodes had only been emptied, or not seen; else a new one.
+// again returns the Wait of a waiter that no node knew a moment ago. If the waiter came before its last Wait ended,
+// that one goes on: nodes were only emptied, or not seen. Else it is a new one.
 func (p *play) again(w Waiter) *Wait {
 	for _, one := range slices.Backward(p.story.Waits) {
 		if one.Waiter == w.Waiter {

@@ -108,8 +108,7 @@ func New(cfg Config) *Scheduler {
 	return s
 }
 
-// Add makes the Scheduler end an item when its validity is over and its timer has not run, or at Close. False: it is
-// closed.
+// Add makes the Scheduler watch an item: end it when its validity is over and no timer has, or at Close. False: closed.
 func (s *Scheduler) Add(e *Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ type Error string
 
 func (e Error) Error() string { return string(e) }
 
-// RedisError marks it as an error of the server, for go-redis (redis.HasErrorPrefix). It does nothing.
+// RedisError marks an Error as one of the server, for go-redis (redis.HasErrorPrefix). It does nothing.
 func (Error) RedisError() {}
 
 // A Reader reads replies. An Error was sent by the server in the place of a reply. After any other error, the caller

@@ -170,8 +170,8 @@ func (r *Refusal) votesIn() time.Duration {
 	return rest[need-1]
 }
 
-// Hopeless reports whether waiting is in vain: the nodes whose key has no foreign value, one that is no lock, are no
-// quorum.
+// Hopeless reports whether waiting is in vain: without the nodes whose key has a value that is no lock, no quorum is
+// left.
 func (r *Refusal) Hopeless() bool {
 	foreign := 0
 	for _, n := range r.Nodes {

@@ -46,8 +46,7 @@ type nodeState struct {
 	free bool // since the attempt began the node has said that the lock may be free
 }
 
-// Turn is closed when the waiter becomes the first of its local queue, and may make attempts; nil: it was from the
-// start.
+// Turn is closed when the waiter becomes the first of its local queue, and may try; nil: it was from the start.
 func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 
 // Name returns the waiter's name in the queues of the nodes.
@@ -75,9 +74,9 @@ func (w *Waiter) Activate() {
 // Ready reports whether the waiter may enter the nodes' queues: it has a ticket, or the nodes' clocks are known well
 // enough for one. false: make the next attempt without a place in the queues.
 //
-// If the client's host was suspended since the waiter came, or its clock set, nobody can say any more by the nodes' clocks
-// when that was. Then the ticket is the one that was known early; else the waiter counts as one that comes now, so that it
-// is not in front of any that came earlier.
+// If the client's host was suspended since the waiter came, or its clock set, nobody can say any more by the nodes'
+// clocks when that was. Then the ticket is the one that was known when it came, if any (early); else the waiter counts
+// as one that comes now, so that it is not in front of any that came earlier.
 func (w *Waiter) Ready() bool {
 	lanes := w.list.cfg.Lanes
 	_, good := lanes.Ticket(w.arrived)

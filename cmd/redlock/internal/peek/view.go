@@ -48,7 +48,7 @@ func At(ctx context.Context, rdb *redis.Client) Node {
 	return k
 }
 
-// Answers reports whether a server runs there, be it that it refuses to say what it keeps.
+// Answers reports whether a server runs there that refuses to say what it keeps. false: it has said it, or is away.
 func (k Node) Answers() bool { return k.Err != nil && wire.IsReply(k.Err) }
 
 // Same reports whether the node keeps the same as in an earlier look.

@@ -131,7 +131,7 @@ func readConfig(c *console.Console, flag string) (*config, error) {
 // word matches a key that an error may show: it cannot be a part of a URL with a password.
 var word = regexp.MustCompile(`^[a-z][a-z_-]*$`)
 
-// where is how errors name a setting: FILE:LINE: KEY.
+// where returns how errors name a setting: FILE:LINE: KEY.
 func (f *config) where(key string) string {
 	return fmt.Sprintf("%s:%d: %s", f.file, f.values[key].line, key)
 }
@@ -233,7 +233,7 @@ func (f *config) credentials() (user, password string) {
 	return f.get("user"), latest
 }
 
-// lasting reports whether the files that these keys name can be read again. A second read of a pipe would block
+// lasting reports whether the files that these keys name can be read again later: a second read of a pipe would block
 // forever.
 func (f *config) lasting(keys ...string) bool {
 	for _, key := range keys {
@@ -305,7 +305,7 @@ func keyPair(cert, key string) (tls.Certificate, error) {
 	return tls.X509KeyPair(certText, keyText)
 }
 
-// tls reads the certificates.
+// tls returns the settings for TLS, with the certificates that the file names.
 func (f *config) tls() (*tls.Config, error) {
 	secured := new(tls.Config)
 	if ca := f.path("tls-ca"); ca != "" {

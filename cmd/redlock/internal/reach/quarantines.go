@@ -38,7 +38,7 @@ type quarantine struct {
 	together bool // Tell has reported it in one line with others
 }
 
-// found is Hooks.Quarantined.
+// found is the callback Hooks.Quarantined.
 func (q *Quarantines) found(node string, d time.Duration, why error) {
 	q.mu.Lock()
 	q.all = slices.DeleteFunc(q.all, func(other quarantine) bool { return other.node == node })
@@ -50,8 +50,8 @@ func (q *Quarantines) found(node string, d time.Duration, why error) {
 	}
 }
 
-// votes is Hooks.Votes. It does not report nodes that Tell has reported in one line with others: the lock, or the end
-// of redlock prepare, shows that they vote.
+// votes is the callback Hooks.Votes. It does not report nodes that Tell has reported in one line with others: the lock,
+// or the end of redlock prepare, shows that they vote.
 func (q *Quarantines) votes(node string) {
 	q.mu.Lock()
 	together := !q.told || slices.ContainsFunc(q.all, func(one quarantine) bool { return one.node == node && one.together })

@@ -223,7 +223,7 @@ func votingOf(locker *redlock.Locker, servers []*redis.Options) *voting {
 // grace is how much longer than the longest quarantine prepare waits without --timeout.
 const grace = 30 * time.Second
 
-// bound is how long prepare waits without --timeout: for the quarantines that there are or may come, and the grace.
+// bound returns how long prepare waits without --timeout: for quarantines that there are or may come, and the grace.
 func (v *voting) bound(opts *redlock.Options) time.Duration {
 	longest := reach.Quarantine(opts)
 	for _, e := range v.absent {
@@ -232,7 +232,7 @@ func (v *voting) bound(opts *redlock.Options) time.Duration {
 	return longest + grace
 }
 
-// enough reports whether these votes are what the command line asks for.
+// enough reports whether all nodes vote, or with --quorum enough of them.
 func (cfg *prepareConfig) enough(v *voting) bool {
 	return len(v.absent) == 0 || cfg.quorum && len(v.nodes)-len(v.absent) >= v.need
 }
@@ -269,7 +269,7 @@ func waitForVotes(locker *redlock.Locker, servers []*redis.Options, cfg *prepare
 	}
 }
 
-// marked concludes prepare --no-wait.
+// marked ends prepare --no-wait: it says when all nodes vote, or returns the failure that some have no marker.
 func marked(report *prepareReport, now *voting, say func(format string, args ...any)) error {
 	n, absent := len(now.nodes), now.absent
 	var unreached []*redlock.NodeError

@@ -107,7 +107,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// first orders events of the same instant: ends come before beginnings.
+// first returns a rank for the order of events of the same instant: ends come before beginnings.
 func first(k chaos.Kind) int {
 	switch k {
 	case chaos.Release, chaos.Released, chaos.Told, chaos.Denied:
@@ -131,7 +131,7 @@ func (b *histories) event(at time.Time, e chaos.Event) {
 	b.Events = append(b.Events, e)
 }
 
-// client returns the number of an owner.
+// client returns the number of an owner's client; a new one if the owner has none yet.
 func (b *histories) client(owner string) int {
 	if b.clients[owner] == 0 {
 		b.Run.Owners = append(b.Run.Owners, owner)

@@ -70,9 +70,9 @@ func (c *holdConfig) addCommand(to *flags.Set) {
 // a lock for the set's MaxTTL at most, so redlock would stay for the rest.
 const mostOnce = 5 * time.Minute
 
-// tick makes --once what it stands for: --quiet-busy, which tries once, and --min-hold with half of the time between two
+// tick sets what --once stands for: --quiet-busy, which tries once, and --min-hold with half of the time between two
 // ticks, mostOnce at most. So a machine whose clock is behind by less than that finds the lock held, and the next tick
-// finds it free.
+// finds it free. The error names a flag or value that does not go with it.
 func (c *holdConfig) tick(f *flags.Set) error {
 	for _, other := range []string{"nonblock", "timeout", "min-hold"} {
 		if f.Changed(other) {
