@@ -138,7 +138,7 @@ func (f *config) where(key string) string {
 
 func (f *config) get(key string) string { return f.values[key].value }
 
-// path returns the file that a setting names. A relative path starts at the directory of the configuration file.
+// path returns the file that a setting names; "": none. A relative path starts at the configuration file's directory.
 func (f *config) path(key string) string {
 	if value := f.get(key); value == "" || filepath.IsAbs(value) {
 		return value
@@ -146,7 +146,7 @@ func (f *config) path(key string) string {
 	return filepath.Join(filepath.Dir(f.file), f.get(key))
 }
 
-// check checks the settings as a set.
+// check returns an error if settings do not fit together.
 func (f *config) check() error {
 	has := func(key string) bool { return f.get(key) != "" }
 	switch {
@@ -197,7 +197,7 @@ func readPassword(c *console.Console, f *config) error {
 	return nil
 }
 
-// passwordIn reads a file with a password.
+// passwordIn returns the password in a file that has nothing else.
 func passwordIn(file string) (string, error) {
 	text, err := readSmall(file)
 	return strings.TrimRight(string(text), "\r\n"), err

@@ -62,8 +62,8 @@ func (q *Quarantines) votes(node string) {
 	}
 }
 
-// follows reports whether m is a change of the set after Tell. What the program learns before that, from nodes that
-// are behind and then from others, is no change.
+// follows reports whether m is a change of the set that came after Tell. What the program learns before that, from
+// nodes that are behind and then from others, is no change.
 func (q *Quarantines) follows(m redlock.Members) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,7 +99,7 @@ func (q *Quarantines) Wait() time.Duration {
 	return under[min(missing, len(under))-1].until.Sub(now)
 }
 
-// under returns the quarantines that have not ended, the shortest first. The caller holds q.mu.
+// under returns the quarantines that have not ended at now, the shortest first. Caller holds q.mu.
 func (q *Quarantines) under(now time.Time) (under []quarantine) {
 	for _, one := range q.all {
 		if one.until.After(now) {
@@ -152,7 +152,7 @@ func (q *Quarantines) Tell(so, wayOut string) {
 	q.say("%s %s for %s%s: %s%s", which, explain.NoVote(len(under)), longest, so, reasonFor(whys), wayOut)
 }
 
-// reasonFor says why several nodes cannot vote, by the reason of each.
+// reasonFor returns one reason why several nodes cannot vote, from whys, the reason of each.
 func reasonFor(whys []string) string {
 	if len(whys) == 1 {
 		return whys[0]

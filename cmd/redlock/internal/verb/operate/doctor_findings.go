@@ -57,7 +57,7 @@ func (d *diagnosis) think(p *patient, what, todo string) {
 	d.all = append(d.all, finding{false, []string{p.name}, what, todo})
 }
 
-// findings judges what the nodes have answered.
+// findings returns what is wrong, or may be, by what the nodes have answered.
 func findings(x *examination, cfg *reach.Flags, quarantine bool) []finding {
 	d := &diagnosis{examination: x, cfg: cfg, ttl: cfg.TTL, timeout: reach.NodeTimeout(cfg.TTL), quarantine: quarantine}
 	for _, p := range x.members() {
@@ -183,7 +183,7 @@ func setOf(patients []*patient) *peek.View {
 	return set
 }
 
-// keepings returns what the nodes keep.
+// keepings returns what the nodes keep of their set.
 func keepings(patients []*patient) (all []peek.Node) {
 	for _, p := range patients {
 		k := p.keeping

@@ -169,7 +169,7 @@ func makeSet(c *console.Console, locker *redlock.Locker, cfg *prepareConfig) boo
 	return m.Epoch > 0
 }
 
-// conclude says which nodes vote, and fails if those do not that the command line asks for.
+// conclude prints which nodes vote, and fails if those do not that the command line asks for.
 func conclude(c *console.Console, cfg *prepareConfig, report *prepareReport, now *voting, within string, say func(format string, args ...any)) error {
 	n := len(now.nodes)
 	switch {
@@ -186,7 +186,7 @@ func conclude(c *console.Console, cfg *prepareConfig, report *prepareReport, now
 	return nil
 }
 
-// strangers returns an error if a given node is not a member of the set of the others.
+// strangers returns an error if one of the servers is not among the members, which s has.
 func strangers(servers []*redis.Options, s *redlock.Status) error {
 	var names []string
 	for _, o := range servers {

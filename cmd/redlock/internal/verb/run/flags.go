@@ -36,7 +36,7 @@ const leastHold = 100 * time.Millisecond
 // leastPeriod is the shortest --once. Two attempts at one tick are further apart than half of less.
 const leastPeriod = time.Second
 
-// span is how long one renewal makes the lock last.
+// span returns how long one renewal makes the lock last.
 func (c *holdConfig) span() time.Duration {
 	if c.MaxHold > 0 {
 		return min(c.TTL, c.MaxHold)
@@ -44,7 +44,7 @@ func (c *holdConfig) span() time.Duration {
 	return c.TTL
 }
 
-// newHoldConfig returns the defaults.
+// newHoldConfig returns the configuration without flags.
 func newHoldConfig() *holdConfig {
 	return &holdConfig{
 		Config: acquire.Config{Flags: reach.Defaults, Busy: exit.Busy, Without: "the command was not started"},

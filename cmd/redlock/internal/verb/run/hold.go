@@ -200,9 +200,9 @@ func (h *hold) orphaned(running bool) {
 	}
 }
 
-// pause is the time until the command has to get its signal, and a sixth of the TTL at most. After each pause the
-// keeper gets the new deadline if the lock was renewed, as it is every third of the TTL. So the keeper's deadline is
-// never older than that, and half of the TTL is left of it.
+// pause returns the time until the command has to get its signal, if the lock ends at until, and a sixth of the TTL at
+// most. After each pause the keeper gets the new deadline if the lock was renewed, as it is every third of the TTL. So
+// the keeper's deadline is never older than that, and half of the TTL is left of it.
 func (h *hold) pause(until time.Time) time.Duration {
 	return min(time.Until(until)-h.cfg.grace-h.margin(), h.cfg.span()/6)
 }
@@ -237,7 +237,7 @@ func (h *hold) endEarly() {
 	h.Say("%s: the command gets SIG%s now and SIGKILL in %v, before another client can get the lock", why, h.cfg.signal, h.cfg.grace)
 }
 
-// maxed reports whether --max-hold ends the lock.
+// maxed reports whether --max-hold, and not the nodes, is why the lock is about to end.
 func (h *hold) maxed() bool {
 	return h.cfg.MaxHold > 0 && time.Since(h.since)+h.cfg.grace+h.cfg.span()/10 >= h.cfg.MaxHold
 }
@@ -352,7 +352,7 @@ func (h *hold) linger() (sure bool) {
 	return true
 }
 
-// notStarted says why the command was not started.
+// notStarted returns the failure that says why the command was not started.
 func (h *hold) notStarted(err error) error {
 	var refused *proc.Refused
 	switch {
@@ -365,7 +365,7 @@ func (h *hold) notStarted(err error) error {
 	return exit.Fail(exit.System, "the system limits processes and memory (ulimit -u, cgroups); the command is not at fault, and was not started", "cannot start the keeper process of %q: %v", h.cfg.Keys[0], err)
 }
 
-// notExecutable says, with the shell's exit codes, why the program cannot be executed.
+// notExecutable returns the failure, with the shell's exit codes, that says why the program cannot be executed.
 func notExecutable(name string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return exit.Fail(exit.NotFound, "is it installed, and in PATH? The command and its arguments are separate words: redlock run KEY -- CMD ARG ...",

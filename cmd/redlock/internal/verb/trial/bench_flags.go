@@ -71,7 +71,7 @@ func parseBench(args []string) (*benchConfig, error) {
 	return cfg, nil
 }
 
-// parseCallers parses a list of numbers.
+// parseCallers parses a list of numbers of callers.
 func parseCallers(value string) (all []int, err error) {
 	const hint = "it is the number of callers, or several such numbers: the default is " + defaultCallers
 	for word := range strings.SplitSeq(value, ",") {

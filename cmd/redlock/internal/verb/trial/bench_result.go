@@ -128,7 +128,7 @@ func (r *benchReport) handOverTable() string {
 	return text
 }
 
-// items formats paragraphs, each after a dash, in lines that fit on a screen.
+// items returns paragraphs, each after a dash, in lines that fit on a screen.
 func items(all []string) string {
 	const width = 86
 	var out strings.Builder
