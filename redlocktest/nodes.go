@@ -259,7 +259,7 @@ func (n *Nodes) Refuse(i int, message string) {
 	n.node(i).Engine.Refuse(r)
 }
 
-// Step sets the clock of node i forward by d, or back: its keys expire so much sooner, or later.
+// Step sets the clock of node i forward by d, or back if d is negative: its keys expire so much sooner, or later.
 func (n *Nodes) Step(i int, d time.Duration) {
 	n.t.Helper()
 	n.node(i).Engine.Step(d)

@@ -43,8 +43,8 @@ type Trace struct {
 	ID func(context.Context) string
 }
 
-// Join returns a Trace that calls all of these, in this order; any may be nil. What one Start
-// returns is what the next one gets. The first ID that is not empty counts. Join returns nil if no callback is set.
+// Join returns a Trace that calls all of these, in this order; any may be nil. Each Start gets the context that the one
+// before has returned. The first ID that is not empty counts. Join returns nil if no callback is set.
 func Join(traces ...*Trace) *Trace {
 	all := slices.DeleteFunc(slices.Clone(traces), func(t *Trace) bool {
 		return t == nil || t.Start == nil && t.Wait == nil && t.Node == nil && t.End == nil && t.ID == nil

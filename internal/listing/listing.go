@@ -155,7 +155,7 @@ func (l *Locks) judged() iter.Seq[*redlock.Status] {
 	}
 }
 
-// A found has what the walks have found. The walks add to it at once.
+// A found has what the walks have found. All walks add to it at the same time.
 type found struct {
 	nodes int
 

@@ -40,8 +40,8 @@ type subscription struct {
 	node *lane.Lane
 }
 
-// run subscribes to channel, and subscribes again when the connection breaks, until ctx ends or the node is no member
-// any more. A message may have come before the subscription stood: so its start counts as a message to each waiter.
+// run subscribes to channel, and again whenever the connection breaks, until ctx ends or the node is no member any
+// more. A message may have come before the subscription stood: so its start counts as a message to each waiter.
 func (s *subscription) run(ctx context.Context, channel string) {
 	cfg := &s.list.cfg
 	for pause := minResubscribe; ; pause = min(2*pause, maxResubscribe) {
