@@ -330,7 +330,7 @@ func (w *walk) step(ctx context.Context, ask func(context.Context, redis.Pipelin
 	return true
 }
 
-// lose gives the node up: Node.Err says why, with the outcome, the error, and the time that the step took.
+// lose gives the node up: Node.Err gets the reason (why), the error, and how long the failed step took (after).
 func (w *walk) lose(why wire.Status, err error, after time.Duration) {
 	w.lost = true
 	w.node.Err = &redlock.NodeError{Node: w.node.Name, Outcome: redlock.Outcome(why), Elapsed: after, Err: err}

@@ -130,7 +130,7 @@ func (f *follower) run() {
 }
 
 // step sends the node one request: about itself (look), about keys that may have changed, or for the next part of a
-// walk. keys is the work that it made, for the pause afterwards; 0: there was nothing to ask.
+// walk. keys is about how many keys that concerned, for the pause afterwards; 0: there was nothing to ask.
 func (f *follower) step(ctx context.Context, at time.Time) (keys int, err error) {
 	if f.due(at) {
 		return 1, f.look(ctx, at)
@@ -189,7 +189,8 @@ func (f *follower) due(at time.Time) bool {
 	return again
 }
 
-// look asks the node for its marker and whether it tells of changes. An error: it cannot be walked, or not be read.
+// look asks the node for its marker and whether it has keyspace notifications; an error if it cannot be walked and
+// read.
 func (f *follower) look(ctx context.Context, at time.Time) error {
 	pipe := f.client.Pipeline()
 	var notify *redis.MapStringStringCmd

@@ -106,7 +106,7 @@ func (r *Recorder) Close() error {
 	return err
 }
 
-// Silent returns the nodes that do not answer, with the reasons, and those that answer and do not tell of changes
+// Silent returns the nodes that do not answer, with the reasons, and those that answer without keyspace notifications
 // (mute). known is false until each node has answered, or failed to, once.
 func (r *Recorder) Silent() (silent map[string]error, mute []string, known bool) {
 	r.mu.Lock()

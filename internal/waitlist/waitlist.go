@@ -162,7 +162,8 @@ func (l *List) enter(want *Want, order int) *Waiter {
 	return w
 }
 
-// Leave removes a waiter from its local queue, not from the nodes'. If it was the active one, the next becomes that.
+// Leave removes a waiter from its local queue (the waiters of this process for the lock), not from those of the nodes.
+// If it was the active one, which alone makes attempts, the next one becomes that.
 func (l *List) Leave(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
