@@ -61,8 +61,8 @@ return 'OK'
 
 var hgetall = NewScript(`return redis.call('HGETALL', KEYS[1])`)
 
-// HSet sets fields of a hash, and stores the fence in its field "fence", in one step; [Script] says which Redis can do
-// that. It returns [ErrStale] if the hash has a larger fence, and an error of Redis or of the network, after which the
+// HSet sets fields of a hash, and stores the fence in its field "fence", in one step; [Script] says what the Redis must
+// be. It returns [ErrStale] if the hash has a larger fence, and an error of Redis or of the network, after which the
 // fields may be set or not. values must not have the field "fence".
 func HSet(ctx context.Context, client redis.Scripter, key string, fence int64, values map[string]string) error {
 	args := make([]any, 0, 2*len(values))
