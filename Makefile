@@ -16,8 +16,8 @@ REAL      = 1
 NIGHT     = 8h
 FAILURES  = failures
 
-# Which mutants make mutants builds: all, or of those that one rule convicts in one scenario of
-# one arena the first.
+# Which mutants make mutants builds: all, or of those that one rule convicts in one arena the
+# one that it convicts first.
 MUTANTS = all
 
 # Which of the servers of .ci/servers make servers takes: redis-8.6 valkey-9.1, for example.

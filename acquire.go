@@ -20,18 +20,18 @@ import (
 // From an Acquire to the nodes: wait queues the call behind others of this process, attempts repeats until the lock is
 // there, attempt repeats if the set of nodes is changed, and round asks all nodes once. TryAcquire has try instead of wait.
 
-// TryAcquire acquires the lock if no other client has it. It returns after Options.NodeTimeout at the latest (after TTL/2,
-// if that is shorter), or when ctx ends. The first call on new nodes first stores a description of their set (its members
-// and settings) on them, which adds at most one and a half times that.
+// TryAcquire acquires the lock if no other client has it, and does not wait for a release. It takes at most
+// Options.NodeTimeout (TTL/2, if that is shorter), and returns early when ctx ends. The first call on new nodes also stores
+// a description of their set (its members and settings) on them, which adds at most one and a half times that.
 //
-// If another client has the lock, TryAcquire returns at once. If so many of the holder's nodes are down that the holder may
-// be a client whose attempt is still under way, TryAcquire returns soon after the middle of that time. If several clients
-// ask in the same instant, as cron jobs do, each may get some of the nodes, and none a quorum. The clients then settle it by
-// the order in which they came, and one of them gets the lock. As a rule that takes up to nine round trips: use a longer
-// NodeTimeout where a round trip takes more than a ninth of it.
+// If another client has the lock, TryAcquire returns at once; but soon after the middle of its time if too few of the
+// holder's nodes are up to tell the holder from a client that is still asking. If several clients ask in the same instant,
+// as cron jobs do, each may get some of the nodes, and none a quorum. They then settle it by the order in which they came,
+// and one of them gets the lock. As a rule that takes up to nine round trips: use a longer NodeTimeout where a round trip
+// takes more than a ninth of it.
 //
-// The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and also ctx's error if ctx has ended (as a rule
-// that alone, if it had ended before). A failed call leaves nothing behind: a node that is away drops the token at its TTL.
+// The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError]. If ctx has ended, it is also ctx's; if before
+// the call, as a rule only that. A failed call leaves nothing behind: a node that is away drops the token at its TTL.
 func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	c, l, err := lk.call(ctx, "try-acquire", name, options)
 	if c == nil {
@@ -40,7 +40,7 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	return c.ends(c.try())
 }
 
-// Acquire waits until it has the lock or ctx ends; only [Wait] bounds it otherwise. It does not renew the lock: see
+// Acquire waits until it has the lock, ctx ends, or the time of option [Wait] is over. It does not renew the lock: see
 // [AutoRenew].
 //
 // Waiters are served first come, first served, in this process and among all processes that use this library. A release
@@ -49,9 +49,9 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 //
 // When ctx ends, the error is ctx's error and, if an attempt has failed by then, also why, ErrHeld or ErrNoQuorum:
 // [errors.Is] finds both. Acquire returns at once for what waiting cannot cure: a bad option, a closed Locker, or a key in
-// the way that is not a lock, on so many nodes that no quorum is left. If so many nodes refuse this client (a wrong
-// password, a missing right, a certificate that is not trusted, TLS where there is none, a host name that does not exist),
-// Acquire returns ErrNoQuorum after five seconds, since credentials and names may be about to change.
+// the way that is not a lock, if the nodes without such a key are no quorum. Nodes may refuse this client (a wrong password,
+// a missing right, a certificate that is not trusted, TLS where there is none, a host name that does not exist). If the
+// others are no quorum, Acquire returns ErrNoQuorum after five seconds, since credentials and names may be about to change.
 func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	c, l, err := lk.call(ctx, "acquire", name, options)
 	if c == nil {
@@ -66,9 +66,9 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 // Do waits for the lock as [Locker.Acquire] does, calls fn while it is held, and releases it when fn returns or panics. Do
 // renews the lock as long as fn runs. fn's context ends with ctx, with the lock, and with Shutdown; fn should end then, too.
 //
-// If the lock could not be had, fn was not called, and the error is Acquire's. Otherwise it is fn's, joined with the reason
-// (ErrLost) if the lock ended before fn did. A release that could not be confirmed in time is no error, since the work is
-// done and the TTL is the backstop: Hooks.Unreleased reports it.
+// If Do does not get the lock, it does not call fn, and the error is Acquire's. Otherwise the error is fn's, joined with the
+// reason (ErrLost) if the lock ended before fn did. A release that could not be confirmed in time is no error, since the
+// work is done and the TTL is the backstop: Hooks.Unreleased reports it.
 func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, *Lock) error, options ...AcquireOption) (err error) {
 	if err := lk.doBegins(); err != nil {
 		return err
@@ -97,10 +97,10 @@ type call struct {
 	*acquisition
 }
 
-// call checks name and options, and returns the call that is to acquire the lock. op is its name in traces. No call is
-// returned if there is nothing to ask for: the call is invalid (the error says why), or joins the lock of its context (the
-// Lock is a new handle of that). The keys are planned by the settings of the set as far as they are known, else by the
-// program's own; if the set's are others, the call starts over later (errAgain), with its rank among the waiters.
+// call checks name and options. op names the operation in traces. One result is not nil: the call that is to acquire the
+// lock; or the Lock, a new handle of a lock of ctx that a reentrant call joins, without asking a node; or the error, for an
+// invalid call. The keys are planned by the set's settings if they are known, else by the program's own. If the set's turn
+// out to be others, the call starts over later (errAgain), with its rank among the waiters.
 func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption) (*call, *Lock, error) {
 	if err := lk.made(); err != nil {
 		return nil, nil, err
@@ -143,8 +143,8 @@ func (c *call) ends(l *Lock, err error) (*Lock, error) {
 	return l, err
 }
 
-// wait waits until the call has the lock, its context ends, or waiting does not help (Acquire). The calls of this Locker for
-// the same lock stand in a local queue, of which only the first asks the nodes.
+// wait waits until the call has the lock; or returns why it ends without: its context has ended, or waiting does not help
+// (see Acquire). The calls of this Locker for the same lock stand in a local queue, of which only the first asks the nodes.
 func (c *call) wait() (*Lock, error) {
 	if err := c.lk.enter(); err != nil {
 		return nil, err
@@ -188,8 +188,8 @@ func (c *call) waitFor(d time.Duration) (*Lock, error) {
 	return nil, why
 }
 
-// inTurn waits until the call's waiter w is the first in its local queue, then makes attempts. When it returns, w is on its
-// way out of the nodes' queues, and still in the local one. The errors are those of attempts.
+// inTurn waits until the call's waiter w is the first in its local queue, then makes attempts. Then w asks the nodes to
+// leave their queues (Withdraw), but stays in the local one. The error is that of attempts, or why w's turn never came.
 func (c *call) inTurn(w *waitlist.Waiter) (*Lock, error) {
 	if turn := w.Turn(); turn != nil {
 		c.trace.wait(nil)
@@ -217,7 +217,7 @@ func (c *call) inTurn(w *waitlist.Waiter) (*Lock, error) {
 const manyCalls = 8
 
 // attempts asks the nodes for the lock, with pauses, until it has the lock, the call's context ends, the Locker is closed,
-// or another attempt has no point: the error is errAgain, or says why. w is the first waiter of its local queue.
+// or another attempt has no point. The error says why; errAgain: plan the keys anew (replan). w is first in its local queue.
 func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 	w.Activate()
 	if w.Turn() == nil {
@@ -280,8 +280,8 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 }
 
 // rest waits between two attempts, until messages of nodes say that the next one may succeed, or the pause p is over. The
-// last attempt began at sent, and failed with why (for the trace). vain counts the failed attempts in a row that messages
-// led to; next is that number for the next attempt, 0 if no message came. stopped: ctx has ended or the Locker closes.
+// last attempt began at sent, and failed with why. vain is how many attempts in a row failed although messages had led to
+// them; next is that number for the next attempt, 0 if no message came. stopped: ctx has ended or the Locker closes.
 func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent time.Time, vain int) (next int, stopped bool) {
 	c.trace.wait(why)
 	if vain >= manyCalls {
@@ -295,9 +295,9 @@ func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent
 	return vain + 1, stopped
 }
 
-// shutOut reports whether so many nodes have refused this client for refusalPatience that the others are no quorum, so that
-// waiting is of no use. Then it changes why, the error of the last attempt, to say that. A node that is down counts with the
-// error for which it is down.
+// shutOut records the nodes' answers to the last attempt, whose error is why, and reports whether waiting is of no use:
+// without the nodes that have refused this client (a wrong password, say) for refusalPatience, no quorum is left. Then it
+// changes why to say that. A node that is down counts with the error for which it is down.
 func (c *call) shutOut(why *QuorumError) bool {
 	now := c.lk.now()
 	for _, n := range why.Nodes() {
@@ -398,7 +398,7 @@ func (c *call) plain() (*Lock, error) {
 var errNeedsScript = errors.New("not by plain commands")
 
 // attempt asks the nodes for the lock by the script, and again if the set's description was changed meanwhile. slot is the
-// slot to ask for; 0: any. w is the waiter that enters the queues of nodes that refuse; nil: none. Errors are as for round.
+// slot to ask for; 0: any. w enters the queues of nodes that refuse; nil: nobody does. Errors are as for round and settled.
 func (c *call) attempt(slot int64, w *waitlist.Waiter) (*Lock, error) {
 	for {
 		if err := c.settled(); err != nil {
@@ -427,10 +427,10 @@ func (c *call) limit(now time.Time) time.Duration {
 }
 
 // round asks all nodes for the lock once, and returns it if a quorum granted it in time; else it gives back what was
-// granted. The error is a QuorumError, errNeedsScript, errAgain, ErrClosed or ctx's. If number is 0 it uses the script, else
-// plain commands, with number as the proposed fence. slot is the slot to ask for; 0: any. w enters the queues of nodes that
-// refuse; nil: nobody does. Each round has a token of its own: late requests of an earlier round can neither take nor
-// release this lock.
+// granted. The error is a QuorumError, errNeedsScript (only after plain commands), errAgain (replan), ErrClosed or ctx's. If
+// number is 0 it uses the script, else plain commands, with number as the proposed fence. slot is that of a semaphore to ask
+// for; 0: any. w enters the queues of nodes that refuse; nil: nobody does. Each round has a token of its own: late requests
+// of an earlier round can neither take nor release this lock.
 func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	if err := c.lk.enter(); err != nil {
 		return nil, err
@@ -488,8 +488,8 @@ func (c *call) round(number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	return l, nil
 }
 
-// asking makes the Lock for one round, with a new token; number, slot and w are those of round. If w is a contender (a
-// TryAcquire that settles a split vote: contend), the token says when it came.
+// asking makes the Lock for one round, with a new token; number, slot and w are those of round. If w is the waiter of a
+// contender (a TryAcquire that settles a split vote: contend), the token also says when the contender came.
 func (c *call) asking(number, slot int64, w *waitlist.Waiter) *Lock {
 	if number == 0 {
 		c.trace.tries()
@@ -529,10 +529,10 @@ func (c *call) failed(r *round, unfenced error, now time.Time) error {
 	return nil
 }
 
-// giveUp ends a lock whose round has failed with err, and makes the nodes that may have granted it release it; it waits for
-// none. ctx is the call's. A waiter that will ask again by the time until keeps its place in the nodes' queues. So does one
-// whose fence could not be stored: a larger number was stored for another attempt, which was refused as a rule (plain
-// commands store a number before they know), and to which the waiter must not lose its turn.
+// giveUp ends a lock whose round has failed with err, and sends a release to the nodes that may have granted it; it does not
+// wait. ctx is the call's. The waiter of a call that goes on keeps its place in the nodes' queues, to ask again by the time
+// until, if the lock is held; or if its fence could not be stored: a larger one was stored for another attempt, which was
+// refused as a rule (plain commands store a number before they know), and to which the waiter must not lose its turn.
 func (l *Lock) giveUp(err error, ctx context.Context, until time.Time) {
 	keep := l.waiter != nil && (errors.Is(err, ErrHeld) || errors.Is(err, errUnfenced)) && ended(ctx) == nil && !l.locker.isClosing()
 	l.mu.Lock()
@@ -581,16 +581,16 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 // its TTL is longer than the set allows. The caller starts over (replan).
 var errAgain = errors.New("the lock is another one by the settings of the set")
 
-// mustReplan reports whether the client knows by now that the keys of the call were made with another separator than that of
-// the set, or that its TTL or MinHold is longer than the set allows.
+// mustReplan reports whether, by what the client knows of the set now, the keys of the call were made with another separator
+// than the set's, or its TTL or MinHold is longer than the set allows. False if the set's settings are not known yet.
 func (c *call) mustReplan() bool {
 	o := c.lk.settings()
 	return c.separator != o.Separator || o.over(c.longest())
 }
 
-// replan makes the call's keys anew, by what the set says now. The call keeps its rank among the waiters and its deadline.
-// No Lock and no error: go on with the new keys. A Lock: the call has joined a lock of its context (within). An error: the
-// call is invalid by what the set says.
+// replan makes the call's keys anew, by what is known of the set now. The call keeps its rank among the waiters and its
+// deadline. No Lock and no error: go on with the new keys. A Lock: the call has joined a lock of its context (within). An
+// error: the call is invalid by the set's settings.
 func (c *call) replan() (*Lock, error) {
 	o := c.lk.settings()
 	now, err := o.acquisition(c.asked, c.options)
@@ -605,7 +605,7 @@ func (c *call) replan() (*Lock, error) {
 	return nil, o.bounds(c.acquisition)
 }
 
-// bounds returns an error if the lock's TTL or MinHold is longer than the set allows. Before that it asks the members
+// bounds returns an error if the lock's TTL or MinHold is longer than the set allows. Before it says so, it asks the members
 // whether the set was changed, for a NodeTimeout at most; so the error may also be ErrClosed, or ctx's.
 func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
 	if lk.settings().bounds(a) == nil {
@@ -622,8 +622,8 @@ func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
 	return lk.settings().bounds(a)
 }
 
-// askMaxTTL asks the members for the set's MaxTTL if ttl is longer than the one that is known: a client that has sent
-// nothing since does not know of a change. The answer goes to the settings. It waits for nodeTimeout(ttl) at most.
+// askMaxTTL asks the members for the set's MaxTTL if ttl is longer than the one that is known: a client learns of a change
+// only with its next request. The answer goes to the settings. askMaxTTL waits for nodeTimeout(ttl) at most.
 func (lk *Locker) askMaxTTL(ctx context.Context, ttl time.Duration) {
 	if o := lk.settings(); o.Quarantine > 0 && o.over(ttl) {
 		lk.lanes.Ask(ctx, lk.nodeTimeout(ttl))
@@ -631,9 +631,9 @@ func (lk *Locker) askMaxTTL(ctx context.Context, ttl time.Duration) {
 }
 
 // settled waits until a quorum of the nodes keeps the description of the set (its members and settings): for a NodeTimeout
-// (half of it, in a TryAcquire), and for another one while the first description is chosen. When that time is over it
-// returns nil: the attempt that follows says of each node what is wrong. It returns an error if this program cannot use the
-// set, or ctx ends, and errAgain if the call must start over.
+// (half of it, in a TryAcquire), and for another one while the first description is chosen. It returns nil also when that
+// time is over: the attempt that follows says of each node what is wrong. It returns an error if this program cannot use the
+// set, or ctx ends, and errAgain if the call must start over (replan).
 func (c *call) settled() error {
 	if !c.lk.lanes.Agreed() {
 		began := c.lk.now()
@@ -662,8 +662,8 @@ func (c *call) settled() error {
 	return nil
 }
 
-// unasked makes the error of a call whose time was over before a node was asked for the lock, since the set's description
-// was not known, or a clock was set. It says why each node is away, and is ctx's, too, if that has ended; Elapsed counts
+// unasked makes the error of a call that has asked no node for the lock when its time is over: the set's description was not
+// known, or a clock was set. The error says why each node is away, and is ctx's, too, if ctx has ended; its Elapsed counts
 // from began.
 func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
 	r := c.lk.newRound(wire.Acquire, c.lk.newLock(c.acquisition, 0, c.lk.newToken(c.acquisition, "")), nil)
@@ -677,10 +677,10 @@ func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
 	return r.explain(c.lk.now(), ended(ctx))
 }
 
-// awaitVotes waits, when a TryAcquire has failed with err, until a node votes that had no vote because it did not keep the
-// description of the set (members, settings), and returns true. It returns false if err names no such node, at the call's
-// deadline, or when ctx ends (err then says so). Such a node has lost its data. Whether this client may tell it the
-// description depends on the answers of the other nodes (mayTell in internal/set/members.go), which may come a moment later.
+// awaitVotes is for a TryAcquire that failed with err as nodes had no vote: they did not keep the description of the set
+// (members, settings). It returns true when one of these votes: try again. It returns false if err names no such node, at
+// the call's deadline, or when ctx ends (err then says so). Such a node has lost its data. Whether this client may give it
+// the description depends on the answers of the others (mayTell in internal/set/members.go), which may come a moment later.
 // So awaitVotes asks all for their markers (a key that names one life of a node's data), which a refusal does not show.
 //
 // Or the set was changed meanwhile: nodes that keep the next description never vote by the one before, and too few have

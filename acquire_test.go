@@ -20,6 +20,7 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/script"
 	arena "github.com/quorumlock/redlock/internal/testbed/model"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -183,10 +184,13 @@ func TestLockThatTookItsWholeLifeIsNotHandedOut(t *testing.T) {
 // which never have it at the same time.
 func TestManyTryAtOnce(t *testing.T) {
 	const ms = time.Millisecond
-	for _, tt := range []struct{ nodes, down, foreign int }{
+	for row, tt := range []struct{ nodes, down, foreign int }{
 		{1, 0, 0}, {2, 0, 0}, {3, 0, 0}, {3, 1, 0}, {3, 0, 3}, {4, 0, 0}, {4, 1, 0}, {5, 0, 0}, {5, 2, 0}, {5, 0, 3},
 	} {
-		for _, delay := range []time.Duration{0, ms, 20 * ms, 60 * ms} {
+		for column, delay := range []time.Duration{0, ms, 20 * ms, 60 * ms} {
+			if !need.Sample(row+column, 4) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%d nodes, %d down, %v away, %d of another library", tt.nodes, tt.down, delay, tt.foreign), func(t *testing.T) {
 				bubble(t, func(t *testing.T) { manyTry(t, tt.nodes, tt.down, tt.foreign, delay) })
 			})

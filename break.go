@@ -139,8 +139,8 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 // note, or the set was changed.
 const maxRounds = 10
 
-// find looks for the token at all nodes, and sets in b.handle how it holds the lock. It returns an error if no node has
-// it. slot means that the token is that of a slot, whose number findSlot has to find.
+// find looks for the token at all nodes, and notes in b.handle whether it is that of a shared lock. slot: it is that of a
+// slot, and findSlot finds which. It returns an error if no node has the token, or it is that of a lock below the name.
 func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 	lk := b.locker
 	view, nodes, err := lk.survey(ctx, b.handle.Name, 0)
@@ -173,7 +173,7 @@ func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 	return slot, nil
 }
 
-// nothing makes the error for a token that no node was found to have: ErrLost if a quorum said so, else ErrNoQuorum.
+// nothing makes the error of a Break that found the token at no node: ErrLost if a quorum has answered, else ErrNoQuorum.
 func (b *breaking) nothing(ctx context.Context, quorum int, nodes []NodeStatus) error {
 	e := &QuorumError{Op: "break", Name: b.handle.Name, N: len(nodes), Need: quorum, Kind: ErrNoQuorum}
 	for _, n := range nodes {
@@ -200,7 +200,7 @@ func (b *breaking) nothing(ctx context.Context, quorum int, nodes []NodeStatus) 
 // slotsAtOnce is how many slots the nodes are asked about in one round.
 const slotsAtOnce = 50
 
-// findSlot looks for the slot that the token holds, since only the slot's own key has its number, and sets it in b.handle.
+// findSlot looks for the number of the slot that the token holds, at the keys of all slots, and sets it in b.handle.
 func (b *breaking) findSlot(ctx context.Context) error {
 	view := b.locker.lanes.View()
 	for first := 1; first <= MaxSlots; first += slotsAtOnce {
@@ -277,9 +277,9 @@ type answers chan answer
 
 func (a answers) Deliver(n *lane.Lane, q *lane.Request) { a <- answer{q, n} }
 
-// tell asks all nodes to drop the token and note that it is broken, and then looks whether a quorum of those that confirmed
-// has the note; err is nil if so. again means that another round may help, and err is why: a quorum does not have the note,
-// or the set was changed meanwhile.
+// tell makes one round of a Break: it asks all nodes to drop the token and to note that it is broken, and then looks
+// (checkMarkers) whether a quorum of those that confirmed has the note. If so, err is nil. Otherwise err says why not; again
+// is true if another round may help: nodes have lost the note, or the set was changed meanwhile.
 func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 	lk := b.locker
 	l, err := lk.fromHandle(b.handle)
@@ -317,8 +317,8 @@ func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 const unconfirmed = "untold"
 
 // checkMarkers asks whether a quorum of the nodes still has the note that the token is broken, and has lost no data since it
-// was asked to store that: its marker, a key that names one life of its data, is that of before, in marks, in the order of
-// the view; unconfirmed: the node has not confirmed the note. again and the error are as for tell.
+// was asked to store that. For the latter, a node's marker, a key that names one life of its data, must be as before: marks
+// has those, in the order of the view; unconfirmed there: the node has not confirmed the note. Results as for tell.
 func (b *breaking) checkMarkers(ctx context.Context, view *set.View, marks []string) (again bool, _ error) {
 	lk := b.locker
 	noted, others, sent := 0, make([]NodeError, len(marks)), lk.now()
@@ -356,7 +356,7 @@ func (b *breaking) checkMarkers(ctx context.Context, view *set.View, marks []str
 	return e.Cause == nil, e
 }
 
-// answered reports for each node, in the order of the view, whether it has answered the release r with a yes or a no.
+// answered reports for each node, in the order of the view, whether its answer to the release r is a vote, yes or no.
 func (r *round) answered() []bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,9 +21,9 @@ func (systemClock) Now() time.Time { return time.Now() }
 // is suspended, and a wall clock may be set back. If it is too long, a lock ends too early.
 func elapsed(from, to time.Time) time.Duration { return -lane.Left(from, to) }
 
-// defaultDrift is what the Redlock page (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)
-// subtracts from validity: the speeds of two clocks may differ by 1 % of the TTL, and Redis expires keys to the
-// millisecond, so there is one for rounding and one for the shortest TTL.
+// defaultDrift is what the Redlock page (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/) subtracts
+// from validity: 1 % of the TTL, by which the speeds of two clocks may differ; 1 ms, since Redis expires keys to the
+// millisecond; and 1 ms as the least for a short TTL.
 func defaultDrift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
 // validFor is how long a lock is still valid at now, when the first byte of the requests that a quorum confirmed left

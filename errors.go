@@ -189,25 +189,25 @@ func (e *NodeError) Unwrap() error {
 	return e.Err
 }
 
-// untold reports whether the node had no vote because it did not keep the description of the set (members, settings).
+// untold reports whether the node had no vote as it did not keep the description of the set (members, settings).
 func (e *NodeError) untold() bool {
 	_, is := e.Err.(vote.UntoldError)
 	return is
 }
 
-// votes reports whether the node was untold, but by now keeps the description, and has a vote.
+// votes reports whether the node was untold (had no vote), but has got the description since and has a vote now.
 func (e *NodeError) votes() bool {
 	untold, is := e.Err.(vote.UntoldError)
 	return is && untold.Votes()
 }
 
-// outdated reports whether the node was untold by a description other than known, which the client goes by now.
+// outdated reports whether the node was untold (had no vote), and the client now goes by another description, known.
 func (e *NodeError) outdated(known *wire.Description) bool {
 	by, is := e.Err.(vote.UntoldError)
 	return is && by.Outdated(known)
 }
 
-// outdated reports whether a node had no vote by a description of the set other than known, which the client goes by now.
+// outdated reports whether that is so (NodeError.outdated) for any of the nodes.
 func (e *QuorumError) outdated(known *wire.Description) bool {
 	return slices.ContainsFunc(e.Nodes(), func(n *NodeError) bool { return n.outdated(known) })
 }
@@ -231,7 +231,7 @@ type QuorumError struct {
 	nodes multierror.Error
 }
 
-// quorumError returns the QuorumError that err is or wraps; nil: none. Changing it changes err.
+// quorumError returns the QuorumError that err is or wraps; nil: it wraps none. To change the result changes err.
 func quorumError(err error) *QuorumError {
 	if err == nil {
 		return nil // and nothing is allocated
@@ -271,7 +271,7 @@ func (e *QuorumError) Error() string {
 	return s.String()
 }
 
-// wayOut returns the advice at the end of the text, if only quarantines prevent a quorum, or lasting refusals; else "".
+// wayOut returns the advice at the end of the text, if only quarantines prevent a quorum, or refusals that last; else "".
 func (e *QuorumError) wayOut() string {
 	votes, fresh, shorten := e.Granted, false, ""
 	for _, err := range e.Nodes() {
@@ -293,7 +293,7 @@ func (e *QuorumError) wayOut() string {
 	return "; nodes that are new, or came back, vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed" + shorten
 }
 
-// todos returns what to do about those of the nodes' refusals that waiting does not end, each once.
+// todos returns the advice for those of the nodes' errors that waiting does not end (facts.Lasting), each once.
 func todos(nodes []*NodeError) (all []string) {
 	for _, n := range nodes {
 		if todo := facts.Todo(n.Err); facts.Lasting(n.Err) && !slices.Contains(all, todo) {
@@ -318,10 +318,10 @@ func (e *QuorumError) Unwrap() []error {
 // retryUnknown is what RetryAfter returns if too few nodes say when they could grant the lock.
 const retryUnknown = time.Second
 
-// RetryAfter is how long to wait until another attempt can succeed: the earliest time at which a quorum of the nodes
-// could grant the lock, by what they said, if nothing is renewed. A node that gave no usable answer does not count;
-// where too few others are left for a quorum, RetryAfter is a second. The lock may be free earlier, since a holder may
-// release it. RetryAfter is 0 if only another attempt was in the way, and for ErrLost.
+// RetryAfter is how long to wait until another attempt can succeed: the earliest time at which a quorum of the nodes could
+// grant the lock, by what they said, if nothing is renewed. A node that gave no usable answer does not count; where too few
+// others are left for a quorum, RetryAfter is a second. The lock may be free earlier, since a holder may release it.
+// RetryAfter is 0 if another attempt may succeed at once, and for ErrLost.
 func (e *QuorumError) RetryAfter() time.Duration {
 	if e.Kind == ErrLost || e.Need <= 0 || e.N < e.Need {
 		return 0
@@ -341,7 +341,7 @@ func (e *QuorumError) RetryAfter() time.Duration {
 	return in[e.Need-1]
 }
 
-// Nodes lists what each node did that was not a grant. To change an element changes the error.
+// Nodes lists what each node did that was not a grant. The elements are the error's own: to change one changes the error.
 func (e *QuorumError) Nodes() []*NodeError {
 	nodes := make([]*NodeError, 0, len(e.nodes.Errors))
 	for _, err := range e.nodes.Errors {
@@ -359,7 +359,7 @@ func (e *QuorumError) refusal() waitlist.Refusal {
 	return r
 }
 
-// note adds what one node did. It keeps n.
+// note adds n, what one node did, to the error, which keeps the pointer.
 func (e *QuorumError) note(n *NodeError) {
 	e.nodes.ErrorFormat = oneLine
 	e.nodes.Errors = append(e.nodes.Errors, n)
@@ -373,7 +373,7 @@ func oneLine(errs []error) string {
 	return strings.Join(parts, "; ")
 }
 
-// ended returns ctx's error and, where it says more, its cause; nil: ctx has not ended.
+// ended returns ctx's error, with ctx's cause if that says more; nil: ctx has not ended.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(cause, err) {
@@ -395,7 +395,7 @@ type shutOuts struct {
 	of map[string]*shutOut
 }
 
-// enter returns the record of which nodes refuse the calls of a local queue, to a call that must call leave at its end.
+// enter returns the record of which nodes refuse the calls of a local queue. The caller must call leave at the call's end.
 func (s *shutOuts) enter(queue string) *shutOut {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -436,8 +436,9 @@ type refusal struct {
 	err         error
 }
 
-// note records a node's answer at now. A refusal (by err, a lasting one) begins a series, or goes on with one if the last
-// was refusalPatience ago at most. What shows that the node serves this client ends the series; no answer changes nothing.
+// note records what a node did at now. If err is a refusal that lasts (facts.Lasting), it begins a series of refusals, or
+// adds to one whose last was refusalPatience ago at most. An answer that shows that the node serves this client ends the
+// series. Other outcomes, a timeout for instance, change nothing.
 func (s *shutOut) note(node string, did Outcome, err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -456,8 +457,8 @@ func (s *shutOut) note(node string, did Outcome, err error, now time.Time) {
 	r.last, r.err = now, err
 }
 
-// ends reports whether so many nodes of the view have refused for refusalPatience that the others are no quorum. If so, it
-// changes why, the error of the last attempt, to say so and to name the refusing nodes.
+// ends reports whether waiting is of no use: without the nodes of the view that have refused for refusalPatience, no quorum
+// is left. Then it changes why, the error of the last attempt, to say so and to name the refusing nodes.
 func (s *shutOut) ends(why *QuorumError, view *set.View, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -494,13 +495,13 @@ type Identity struct {
 	// Trace is the id of the trace that the attempt belongs to (redlocktrace.Trace.ID); "": none.
 	Trace string
 
-	// Names are those of a lock on several names (Also), in order, as far as they fit into the token. More is how many do
+	// Names are those of a lock on several names (Also), in order, as many as fit into the token. More is how many do
 	// not.
 	Names []string
 	More  int
 }
 
-// Identify returns what a token says: of a [Lock], a [Status], or the Holder of a [NodeError].
+// Identify returns what a token says of its attempt: the token of a [Lock], of a [Status], or the Holder of a [NodeError].
 func Identify(token string) Identity {
 	who, ok := wire.Identify(token)
 	if !ok {

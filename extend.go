@@ -60,7 +60,7 @@ func (l *Lock) extend(ctx context.Context, t *opTrace) error {
 }
 
 // extendOnce makes one round, of limit at most, to extend the lock, and returns the view of the set (members, quorum) that
-// the round used. The caller has extendSem.
+// the round used. The caller has extendSem, the semaphore by which extensions take turns.
 func (l *Lock) extendOnce(ctx context.Context, t *opTrace, limit time.Duration) (*set.View, error) {
 	r := l.locker.newRound(wire.Extend, l, nil)
 	defer r.drop()
@@ -74,7 +74,7 @@ func (l *Lock) extendOnce(ctx context.Context, t *opTrace, limit time.Duration) 
 }
 
 // acquireExtendSem waits for the semaphore by which extensions of hold take turns; receive from hold.extendSem to give it
-// back. If l or ctx ends first, it returns why, and the caller does not have the semaphore. hold is what l has joined, or l.
+// back. If l or ctx ends first, it returns why, without the semaphore. hold is the lock that l has joined; else l itself.
 func (l *Lock) acquireExtendSem(ctx context.Context, hold *Lock) error {
 	has := false
 	select {
@@ -101,7 +101,8 @@ func (l *Lock) extendSlot() chan struct{} {
 	return l.extendSem
 }
 
-// beginExtension sends the requests of r. If the lock has ended, it sends nothing and returns why. The caller has extendSem.
+// beginExtension sends the requests of the extension r. If the lock has ended, or its validity is over (then it ends the
+// lock), it sends nothing and returns why. The caller has extendSem.
 func (l *Lock) beginExtension(r *round) error {
 	now := l.locker.now()
 	l.mu.Lock()
@@ -120,8 +121,9 @@ func (l *Lock) beginExtension(r *round) error {
 	return nil
 }
 
-// endExtension does what the votes of r say: it moves the end of validity, or ends the lock, or returns why the extension
-// failed. r is decided or closed. cause is why the caller stopped waiting; nil: it waited to the end.
+// endExtension does what the votes of the extension r say: it moves the end of validity, and returns nil; or it returns why
+// the extension failed, and also ends the lock if its validity is over or a quorum has lost it. r is decided or closed.
+// cause is why the caller stopped waiting; nil: it waited to the end.
 func (l *Lock) endExtension(r *round, cause error) error {
 	now := l.locker.now()
 	decided := r.decided()
@@ -160,7 +162,7 @@ func (l *Lock) endExtension(r *round, cause error) error {
 	return err
 }
 
-// failedRenewal records that the extension r has failed with err, for Hooks and for the error of a lock that ends so.
+// failedRenewal records that the extension r has failed with err, for Hooks, and for the error if the lock ends of that.
 func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,9 +176,9 @@ func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 	t.last = err
 }
 
-// tellRenewals reports to Hooks that renewals fail, once for each series of failures, or that they succeed again. renewed
-// means that the extension was a renewal by the Locker; a caller of Extend has the error itself. A failure by which the
-// client has found out that the set was changed is not reported: the next renewal goes by the changed set.
+// tellRenewals reports to Hooks that extensions fail, once for each series, or that they succeed again. renewed: the last
+// one was by the Locker; if not, the caller of Extend has the error, and the failure is not reported. Nor is one by which
+// the client has found out that the set was changed: the next renewal goes by the changed set.
 func (l *Lock) tellRenewals(renewed bool) {
 	known := l.locker.lanes.View().Description
 	l.mu.Lock()
@@ -198,7 +200,7 @@ func (l *Lock) tellRenewals(renewed bool) {
 	}
 }
 
-// keep makes the Locker renew the lock until it ends or unkeep undoes that. If the Locker is closed, it ends the lock.
+// keep makes the Locker renew the lock, until the lock ends or unkeep is called. If the Locker is closed, it ends the lock.
 func (l *Lock) keep() {
 	l.mu.Lock()
 	if l.endErr != nil {
@@ -215,7 +217,7 @@ func (l *Lock) keep() {
 	l.locker.renewals.Keep(&l.renewal, at)
 }
 
-// keepWhile ends the renewal that this handle has asked for (unkeep) when ctx ends, unless the lock ends first.
+// keepWhile makes the end of ctx end the renewal that this handle has asked for (unkeep). It returns at once.
 func (l *Lock) keepWhile(ctx context.Context) {
 	stop := context.AfterFunc(ctx, l.unkeep)
 	l.mu.Lock()
@@ -245,7 +247,7 @@ func (i item) Renew() renew.Renewal {
 	return renewal{i.locker.newRound(wire.Extend, i.Lock, settle)}
 }
 
-// settle finishes the renewal r, unless that has timed out. The goroutine that delivers the deciding vote calls it.
+// settle makes package renew end the renewal r, unless r has timed out. The goroutine of the deciding vote calls it.
 func settle(r *round) { r.locker.renewals.Settle(&r.lock.renewal, renewal{r}) }
 
 func (i item) Renewed(res renew.Result) {
@@ -259,8 +261,8 @@ func (i item) Renewed(res renew.Result) {
 // of it is in use.
 const longRenewed = time.Hour
 
-// forgotten warns of a lock that has been renewed for longRenewed and has no context in use: nobody would notice its end,
-// so its Release was forgotten, as a rule. Each place of the program that acquires such locks is named once.
+// forgotten warns of a lock that has been renewed for longRenewed and has no context in use: nobody would notice its end, so
+// its Release was forgotten, as a rule. It warns once for each place of the program that acquires such locks.
 func (l *Lock) forgotten() {
 	lk := l.locker
 	now := lk.now()
@@ -303,7 +305,8 @@ func (r renewal) End() renew.Result {
 
 func (r renewal) Abandon(err error) renew.Result { return r.over(err) }
 
-// over gives back the semaphore (extendSem) and the round, and makes the renewal's Result, for hooks. err: why it failed.
+// over gives back the semaphore extendSem and the round, and makes the Result, for hooks. err is why the renewal failed, or
+// nil.
 func (r renewal) over(err error) renew.Result {
 	l, res := r.lock, renew.Result{Err: err, Sent: r.sent, Op: r.trace}
 	r.drop()

@@ -56,8 +56,8 @@ import (
 // errUnfenced means that an attempt had a quorum of grants, but no quorum stored its fence.
 var errUnfenced = errors.New("the fence could not be stored on a quorum of nodes")
 
-// fence sets the fence of the lock of r, a round that was won, and makes a quorum of nodes store it. It returns an error if
-// no quorum stores it, or the number is too far ahead of the nodes' clocks. sent is when r began, limit the time for both.
+// fence sets the fence of the lock of r, a round that was won, and makes a quorum store it. It returns an error if no quorum
+// does by sent + limit, or the number is too far ahead of the nodes' clocks. sent is when r began.
 func (c *call) fence(r *round, sent time.Time, limit time.Duration) error {
 	number, stored := r.fence()
 	// A grant that came before a majority of the nodes had replied could not be compared with the median of their clocks.
@@ -70,7 +70,7 @@ func (c *call) fence(r *round, sent time.Time, limit time.Duration) error {
 	return c.lk.raise(c.ctx, r.lock, sent, limit)
 }
 
-// fence returns the largest number among the grants of a round that was won, and whether a quorum has stored it already.
+// fence returns the largest number among the grants of r, which was won. stored: a quorum has it; if not, raise is needed.
 func (r *round) fence() (number int64, stored bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +88,8 @@ func (r *round) fence() (number int64, stored bool) {
 	return number, same >= r.ballot.need
 }
 
-// raise makes a quorum of nodes store the fence (l.claim.Fence) of a lock that a quorum has granted. It waits until limit
-// after sent at most, or until ctx ends. If no quorum has confirmed by then, the error is errUnfenced or ctx's. It asks all
+// raise makes a quorum of nodes store the fence (l.claim.Fence) of a lock that a quorum has granted. It waits until sent +
+// limit at most, or until ctx ends. If no quorum has confirmed by then, the error is errUnfenced or ctx's. It asks all
 // nodes. A node whose grant is still under way carries that out first, since requests to one node stay in order. A node that
 // has not granted says no. A node that has the number already says yes once more. A node without a vote stores it, too, but
 // does not count: it may have forgotten a higher one (RAISE_ALL in docs/model).
@@ -109,11 +109,11 @@ func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time
 	return err
 }
 
-// concede reports whether an attempt failed with err because the fences of a majority of the nodes, or of so many that the
-// others are no quorum, are far ahead of the time. Then it allows the next attempt a fence (a.ahead) that is as far ahead as
-// a quorum needs, and no further. A minority that is ahead only costs its votes, so it misleads nobody. But where all clocks
-// were wrong together, and are right now, their numbers are those of earlier locks, and the next one has to be larger. That
-// endangers no order that a quorum of counters keeps. Only when a node has lost its table must numbers be near the time.
+// concede allows the next attempt a fence (fencing token) that is far ahead of the time (a.ahead), as far as a quorum needs,
+// and returns true. It does so if an attempt failed with err because fences are far ahead at some nodes, and the others are
+// no quorum. A minority that is ahead only costs its votes, so it misleads nobody. But where all clocks were wrong together,
+// and are right now, their numbers are those of earlier locks, and the next one has to be larger. That endangers no order
+// that a quorum of counters keeps. Only when a node has lost its counters must numbers be near the time.
 func (a *acquisition) concede(err error) bool {
 	why := quorumError(err)
 	if why == nil {

@@ -232,7 +232,7 @@ func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error
 // heldBy is the key under which a context has the locks of a Locker.
 type heldBy struct{ *Locker }
 
-// Value makes the lock known to calls under its context: its value for the key heldBy is the context itself (see held).
+// Value returns c itself for the key heldBy, so that calls under c find its lock (held), and for others the parent's value.
 func (c *lockContext) Value(key any) any {
 	if key == (heldBy{c.lock.locker}) {
 		return c
@@ -240,7 +240,7 @@ func (c *lockContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// held yields the locks under whose context ctx is, the innermost first.
+// held yields the locks of this Locker from whose contexts (Lock.Context) ctx was made, the innermost first.
 func (lk *Locker) held(ctx context.Context) iter.Seq[*Lock] {
 	return func(yield func(*Lock) bool) {
 		for {
@@ -253,8 +253,8 @@ func (lk *Locker) held(ctx context.Context) iter.Seq[*Lock] {
 	}
 }
 
-// within looks for a lock of ctx that includes what the call asks for, and returns a new handle of it if the call is
-// reentrant, else an error. It is an error, too, if the call would wait for a lock of ctx. Else it returns nil, nil.
+// within looks for a lock of ctx that includes what the call asks for. It returns a new handle of it if the call is
+// reentrant, else an error; and an error if the call would wait for a lock of ctx, so for itself. nil, nil: ask the nodes.
 func (lk *Locker) within(ctx context.Context, a *acquisition) (*Lock, error) {
 	for l := range lk.held(ctx) {
 		switch {
@@ -271,8 +271,8 @@ func (lk *Locker) within(ctx context.Context, a *acquisition) (*Lock, error) {
 	return nil, nil
 }
 
-// wanted reports whether a caller can ask for the mode; it cannot for an intention mode (the mark that a lock leaves on
-// folders above it), nor for that of a certain slot.
+// wanted reports whether a caller can ask for the mode. False for an intention mode (the mark that a lock leaves on the
+// folders above it) and for the mode of one certain slot.
 func wanted(m wire.Mode) bool { return m == wire.ModeX || m == wire.ModeS || m == wire.ModeSlots }
 
 // covers reports whether the lock includes all that the call asks for, in the same mode or exclusively.
@@ -294,7 +294,7 @@ func (l *Lock) covers(a *acquisition) bool {
 	return true
 }
 
-// overlaps reports whether the lock and the call have a key in common that one of them asks for itself (wanted).
+// overlaps reports whether the lock and the call have a key in common that one of the two callers named (wanted).
 func (l *Lock) overlaps(a *acquisition) bool {
 	for i, want := range a.keys {
 		if j := slices.Index(l.claim.Keys, want); j >= 0 && (wanted(a.modes[i]) || wanted(l.claim.Modes[j])) {
@@ -304,7 +304,7 @@ func (l *Lock) overlaps(a *acquisition) bool {
 	return false
 }
 
-// how is how the lock holds its name, in a word or two, for errors.
+// how says in a word or two how the lock holds its name, for errors: "slot 1 of 3", "shared" or "alone".
 func (l *Lock) how() string {
 	switch {
 	case l.claim.Slots > 0:
@@ -315,7 +315,7 @@ func (l *Lock) how() string {
 	return "alone"
 }
 
-// join returns a new handle of the lock, nil if that has ended. If a asks for renewal or MinHold, the whole lock gets it.
+// join returns a new handle of the lock; nil: the lock has ended. If a asks for renewal or MinHold, the whole lock gets it.
 func (l *Lock) join(a *acquisition) *Lock {
 	hold := cmp.Or(l.hold, l)
 	j := &Lock{locker: l.locker, name: a.name, claim: hold.claim, hold: hold, renewed: a.renewed}

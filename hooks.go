@@ -257,7 +257,7 @@ type callbacks struct {
 	queue aside.Queue
 }
 
-// newCallbacks returns the callbacks of hooks, which nobody changes any more.
+// newCallbacks returns the callbacks of hooks. The caller must not change hooks after that.
 func newCallbacks(hooks *Hooks) *callbacks {
 	c := &callbacks{hooks: hooks}
 	c.queue.Dropped = func(n int, slowest string, took time.Duration) {
@@ -281,7 +281,7 @@ func (c *callbacks) wait(limit time.Duration) {
 	c.queue.Wait(ctx)
 }
 
-// close waits for limit at most until the hooks have been called for everything, and returns an error if they have not.
+// close waits for limit at most until the hooks have been called for everything. Its error says which hook is not done.
 func (c *callbacks) close(limit time.Duration) error {
 	left, stuck := c.queue.Close(limit)
 	if stuck == "" {
@@ -290,7 +290,7 @@ func (c *callbacks) close(limit time.Duration) error {
 	return fmt.Errorf("redlock: closed; %s has not returned, and %s not told", stuck, counted(left, "event was", "events were"))
 }
 
-// tell queues the call of one hook, whose name is for reports of slow hooks.
+// tell queues call, which calls one hook. The hook's name is for reports of slow hooks.
 func (c *callbacks) tell(hook string, call func()) { c.queue.Add(aside.News, hook, call) }
 
 func (c *callbacks) warning(err error) {
@@ -394,7 +394,7 @@ type opTrace struct {
 	ctx context.Context
 }
 
-// begins reports that the operation op begins, and returns what follows it; nil: nothing does. Caller holds no mutex.
+// begins reports that operation op begins, and returns the opTrace of it; nil: it is not traced. Caller holds no mutex.
 //
 // If the operation is for a lock that is held (l), Start is queued like all callbacks: the caller may have to extend or
 // release the lock in time. If l is nil, begins calls Start itself, on the caller's goroutine, where it delays this call
@@ -421,7 +421,7 @@ func (c *callbacks) begins(ctx context.Context, clock Clock, op, name string, l 
 	return t
 }
 
-// renewing returns the context for what the Locker does for a lock by itself: that of its acquisition, without its end.
+// renewing returns the context for the renewals of a lock: the values are those of its acquisition's, and it never ends.
 func (t *opTrace) renewing() context.Context {
 	if t == nil {
 		return context.Background()
@@ -463,7 +463,7 @@ func (t *opTrace) wait(why *QuorumError) {
 	}
 }
 
-// ends reports the result of the operation to Trace.End: the lock that it is for, or nil, and its error.
+// ends reports the result of the operation to Trace.End: l is the lock that it is for, or nil, and err its error, or nil.
 func (t *opTrace) ends(l *Lock, err error) {
 	if t == nil {
 		return

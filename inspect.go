@@ -50,7 +50,7 @@ type Status struct {
 	// Holders hold the lock in a mode other than exclusive, or something below it.
 	Holders []Holder
 
-	// Waiting are those who wait, as far as the nodes know, the next one first.
+	// Waiting are the waiters that the nodes know of, the next one first.
 	Waiting []Waiter
 
 	Nodes []NodeStatus
@@ -100,8 +100,8 @@ type NodeStatus struct {
 	Err *NodeError
 }
 
-// Inspect asks all nodes what they know of a lock. It takes at most Options.NodeTimeout, or until ctx ends; a node that
-// has not answered by then has that as its Err. Inspect itself fails only for a bad name or a closed Locker.
+// Inspect asks all nodes what they know of a lock. It takes at most Options.NodeTimeout, or until ctx ends. The Err of a
+// node that has not answered by then says so. Inspect itself fails only for a bad name or a closed Locker.
 func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 	if err := lk.made(); err != nil {
 		return nil, err
@@ -121,8 +121,8 @@ func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 // its State, in who has the lock (Status.By.Since says since when), in its waiters, or in the nodes with a vote. It ends
 // with ctx.
 //
-// Watch asks all nodes as Inspect does, once every so often, which is at least 10 ms; every 0 means a tenth of Options.TTL,
-// at least 100 ms and at most a second. What lasts for less than that may not be seen. If too few nodes answer, the State is
+// Watch asks all nodes as Inspect does, with pauses of every between, at least 10 ms; 0 means a tenth of Options.TTL, at
+// least 100 ms and at most a second. What lasts for less than that may not be seen. If too few nodes answer, the State is
 // StateUnknown. An error ends the iterator: the name is bad, or the Locker was closed.
 //
 // With [Locker.Do] in a loop this is leader election: Do campaigns, its function resigns by returning, Watch observes.
@@ -223,7 +223,7 @@ func Judge(name string, nodes []NodeStatus, quorum int) *Status {
 	return s
 }
 
-// waiting merges what the nodes know of the waiters; the one that has waited longest comes first.
+// waiting makes one list of the waiters that the nodes name, each once; the one that has waited longest comes first.
 func waiting(nodes []NodeStatus) (all []Waiter) {
 	for _, n := range nodes {
 		for _, w := range n.Waiting {
@@ -240,7 +240,7 @@ func waiting(nodes []NodeStatus) (all []Waiter) {
 	return all
 }
 
-// holding merges what the nodes know of the holders in a mode other than exclusive.
+// holding makes one list of the holders in a mode other than exclusive that the nodes name, each once.
 func holding(nodes []NodeStatus) (all []Holder) {
 	for _, n := range nodes {
 		for _, h := range n.Holders {
@@ -256,7 +256,7 @@ func holding(nodes []NodeStatus) (all []Holder) {
 	return all
 }
 
-// until sets s.TTL, after which too few nodes have the holder's key for a quorum. At least a quorum has it now.
+// until sets s.TTL: for how long a quorum of nodes still has the holder's key, if nobody extends it. A quorum has it now.
 func (s *Status) until(quorum int) {
 	var ttls []time.Duration
 	for _, n := range s.Nodes {
@@ -268,8 +268,8 @@ func (s *Status) until(quorum int) {
 	s.TTL = ttls[len(ttls)-quorum]
 }
 
-// numbered sets s.Fence: the number that a quorum has stored, of the nodes that have the holder's token and a vote; if they
-// are too few, it stays 0. The largest may be no fence: a node that lost its data and got the lock again begins at its time.
+// numbered sets s.Fence, by the nodes with the holder's token and a vote, to the number that a quorum of them has reached;
+// 0: they are too few. The largest may be no fence: a node that lost its data and got the lock again begins at its time.
 func (s *Status) numbered(quorum int) {
 	var numbers []int64
 	for _, n := range s.Nodes {
@@ -283,9 +283,9 @@ func (s *Status) numbered(quorum int) {
 	}
 }
 
-// survey asks the nodes about a name (as askAbout, with enough), and returns their answers and the view that it went by. If
-// the client learns meanwhile that the set was changed, it asks again, by the new view: a node may have had no vote only
-// because the client did not know the description that the node keeps. The error is ErrClosed.
+// survey asks the nodes about a name (as askAbout, with enough), and returns their answers and the view of the set by which
+// it asked. If the client learns meanwhile that the set was changed, survey asks again, by the new view: a node may have had
+// no vote only because the client did not know the description that the node keeps. The error is ErrClosed.
 func (lk *Locker) survey(ctx context.Context, name string, enough int) (*set.View, []NodeStatus, error) {
 	if err := lk.enter(); err != nil {
 		return nil, nil, err
@@ -300,8 +300,8 @@ func (lk *Locker) survey(ctx context.Context, name string, enough int) (*set.Vie
 	}
 }
 
-// askAbout asks the nodes of a view about a name, and waits for all of them, for a NodeTimeout at most. If enough is
-// not 0, it returns as soon as so many nodes with a vote have answered. The other nodes have OutcomeTimeout then.
+// askAbout asks the nodes of a view about a name, and waits for all of them, for a NodeTimeout at most. If enough is not 0,
+// it also returns as soon as that many nodes with a vote have answered. A node without an answer has OutcomeTimeout then.
 func (lk *Locker) askAbout(ctx context.Context, view *set.View, name string, enough int) []NodeStatus {
 	n := len(view.Lanes)
 	c := &census{left: n, wanted: enough, replied: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
@@ -355,7 +355,7 @@ type asked struct {
 
 func (a asked) Deliver(_ *lane.Lane, q *lane.Request) { a.take(a.at, q) }
 
-// take notes the answer of a node, by its place in the view.
+// take notes the answer of a node to q; node is its place in the view.
 func (c *census) take(node int, q *lane.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -385,7 +385,7 @@ func (c *census) take(node int, q *lane.Request) {
 	}
 }
 
-// finish closes all, if it is not closed yet. Caller holds c.mu.
+// finish closes c.all, so that askAbout returns, if it is not closed yet. Caller holds c.mu.
 func (c *census) finish() {
 	select {
 	case <-c.all:

@@ -97,9 +97,9 @@ func MinHold(d time.Duration) AcquireOption {
 }
 
 // Wait bounds how long [Locker.Acquire] and [Locker.Do] wait for the lock; their context bounds the waiting and the work.
-// Wait(0) asks once, as [Locker.TryAcquire] does, for which Wait changes nothing. When the time is over, the error is
-// ErrHeld or ErrNoQuorum, and not a context's. A time of a few round trips may be over before the nodes have said that
-// the lock is held: then it is ErrNoQuorum.
+// Wait(0) asks once, as [Locker.TryAcquire] does, which ignores Wait. When the time is over, the error is ErrHeld or
+// ErrNoQuorum, and not a context's. A time of a few round trips may be over before the nodes have said that the lock is
+// held: then it is ErrNoQuorum.
 func Wait(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.patience = &d })
 }
@@ -183,10 +183,10 @@ func (o *settings) acquisition(name string, options []AcquireOption) (*acquisiti
 	return a, nil
 }
 
-// over reports whether ttl is longer than the set allows; false as long as that is not known.
+// over reports whether ttl is longer than the MaxTTL of the set; false as long as that is not known.
 func (o *settings) over(ttl time.Duration) bool { return o.most > 0 && ttl > o.most }
 
-// longest is how long the keys of the lock may stay on a node that nobody speaks to any more: its TTL, or MinHold if longer.
+// longest is for how long a node may keep the lock's keys without another request: the TTL, or MinHold if longer.
 func (a *acquisition) longest() time.Duration {
 	if a.minHold == nil {
 		return a.ttl
@@ -194,7 +194,7 @@ func (a *acquisition) longest() time.Duration {
 	return max(a.ttl, *a.minHold)
 }
 
-// bounds returns an error if the lock's TTL or MinHold is longer than the set allows, as far as that is known.
+// bounds returns an error if the lock's TTL or MinHold is longer than the set allows; nil: it is not, or that is not known.
 func (o *settings) bounds(a *acquisition) error {
 	d, what, less := a.longest(), "TTL", "less, since a lock that is held for longer is renewed (Do, AutoRenew)"
 	if d > a.ttl {
@@ -234,8 +234,8 @@ func folders(separator, name string) iter.Seq[string] {
 	}
 }
 
-// planKeys returns the keys of a lock on some names, sorted, without Options.Prefix, and a letter for the mode of each:
-// names have the given mode, and the folders above them the intention mode. A name below another one needs no key.
+// planKeys returns the keys of a lock on names, sorted, without Options.Prefix, and in held a letter for the mode of each:
+// mode for names, and its intention mode for the folders above them. A name below another of names needs no key.
 func planKeys(separator string, names []string, mode wire.Mode) (keys []string, held string) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	named := func(key string) bool {
@@ -326,8 +326,8 @@ func (o *settings) checkName(name string) error {
 	return nil
 }
 
-// plan sets a's keys with their modes, and its local queue, from its names and options. It returns an error for options that
-// exclude each other, a bad name of Also, and too many keys.
+// plan sets a's keys with their modes, and the name of its local queue, from its names and options. It returns an error for
+// options that exclude each other, a bad name of Also, and too many keys.
 func (a *acquisition) plan(o *settings) error {
 	mode := wire.ModeX
 	switch {
@@ -384,12 +384,12 @@ func (a *acquisition) plan(o *settings) error {
 	return nil
 }
 
-// reads reports whether the call asks for no key exclusively. Then the lock's fence is the largest earlier one.
+// reads reports whether the call asks for no key exclusively. The fence of such a lock is the largest of the locks before.
 func (a *acquisition) reads() bool {
 	return strings.IndexByte(a.modes, byte(wire.ModeX)) < 0 && strings.IndexByte(a.modes, byte(wire.ModeSlot)) < 0
 }
 
-// others is how many slots there are besides the one that an attempt asks for; 0: the lock is no semaphore.
+// others is how many slots the semaphore has besides the one that an attempt asks for; 0: the lock is no semaphore.
 func (a *acquisition) others() int { return int(max(0, a.most()-1)) }
 
 func (a *acquisition) most() int64 {
@@ -399,7 +399,7 @@ func (a *acquisition) most() int64 {
 	return int64(*a.slots)
 }
 
-// freeSlot returns the slot that most of the nodes which refused have named as free; 0: none. err is that of an attempt.
+// freeSlot returns the slot that most of the refusing nodes have named as free; 0: none. err is the error of an attempt.
 func freeSlot(err error) int64 {
 	why := quorumError(err)
 	if why == nil {
@@ -409,8 +409,8 @@ func freeSlot(err error) int64 {
 	return r.FreeSlot()
 }
 
-// takeSlot makes a claim (the attempt, as nodes see it) ask for this slot of so many (of). 0: the token decides which, so
-// clients that do not know which slots are free do not all begin with the same one.
+// takeSlot makes c, an attempt as the nodes see it, ask for this slot; of is how many the semaphore has. If slot is 0, the
+// token decides which, so clients that do not know which slots are free do not all begin with the same one.
 func takeSlot(c *lane.Claim, slot int64, of int) {
 	if slot == 0 {
 		hash := fnv.New32a()

@@ -94,10 +94,10 @@ type tokenAt struct {
 	denied int32 // the last extension begun when the node said that it does not have the token
 }
 
-// record returns the lock's record of its token at a node, to be changed; valid until the next call. If there is none, it
-// adds an empty one, in the place of the record of a lane that has ended, if any: no extension asks such a lane any more,
-// and its yes to an earlier one does not count late (confirmed). So there are no more records than lanes that live at the
-// same time. Caller holds l.mu.
+// record returns the lock's record of its token at the node n, to be changed; valid until the next call. It adds an empty
+// one if there is none, in the place of that of a lane (the client's connection to a node) that has ended, if any: no
+// extension asks such a lane any more, and its yes to an earlier one does not count late (confirmed). So there are no more
+// records than lanes that live at the same time. Caller holds l.mu.
 func (l *Lock) record(n *lane.Lane) *tokenAt {
 	gone := -1
 	for i := range l.records {
@@ -132,7 +132,7 @@ type renewalTrouble struct {
 	failed       int
 	since        time.Time // when the first of them began
 	last         *QuorumError
-	lastBlocking int32             // the last extension in which so many nodes confirmed that no one else can have a quorum (counts)
+	lastBlocking int32             // the last extension in which the nodes that did not confirm it were no quorum (counts)
 	by           *wire.Description // the set's description in that extension
 	warned       bool              // Hooks.RenewalFailed was called
 	over         bool              // one has succeeded since, which Hooks.RenewalRecovered has yet to report
@@ -302,9 +302,9 @@ func (c *lockContext) Err() error {
 	return c.Context.Err()
 }
 
-// watch sets the timer that ends the lock with its validity, if there is none yet, and makes Locker.Close end it, too.
-// false: the Locker is closed already, and the caller must end the lock (errShut) after it has unlocked l.mu, which it
-// holds. l is no handle that has joined another lock.
+// watch sets the timer that ends the lock when its validity is over, if there is none yet, and makes Locker.Close end the
+// lock, too. It returns false if the Locker is closed already: then the caller must end the lock (errShut) after it has
+// unlocked l.mu. Caller holds l.mu. l is no handle that has joined another lock.
 func (l *Lock) watch() bool {
 	if l.alarm == nil {
 		l.alarm = time.AfterFunc(left(l.until, l.locker.now()), l.ring)
@@ -312,8 +312,8 @@ func (l *Lock) watch() bool {
 	return l.locker.renewals.Add(&l.renewal)
 }
 
-// ring runs when the alarm (the timer of watch) is due. It ends the lock, unless an extension has moved its end: then it
-// sets the alarm again.
+// ring runs when the alarm (the timer of watch) is due. It ends the lock, unless an extension has moved the end of validity:
+// then it sets the alarm again.
 func (l *Lock) ring() {
 	l.locker.parts.Host.Woke(sim.Alarm, l.claim.Token, 0)
 	l.mu.Lock()
@@ -326,8 +326,8 @@ func (l *Lock) ring() {
 	l.expire()
 }
 
-// expire ends a lock whose validity is over, with the lock that it has joined, if any. It returns why the lock has ended:
-// ErrLost, or the cause of an earlier end.
+// expire ends a lock whose validity is over, and if l is a handle that has joined a lock, that one. It returns why l has
+// ended: ErrLost, or the cause of an earlier end.
 func (l *Lock) expire() error {
 	if l.hold != nil {
 		l.hold.expire()
@@ -374,8 +374,8 @@ func (l *Lock) spent() bool {
 // sameInstant is by how much two readings of one instant may differ: it takes two clocks, nanoseconds apart.
 const sameInstant = time.Millisecond
 
-// fail ends a lock that its holder has not released, calls Hooks.Lost, and sends a release to the nodes that may still have
-// the token. It returns cause; or, if the lock had ended before, only the cause of that. Caller holds no mutex.
+// fail ends a lock that its holder has not released, calls Hooks.Lost, sends a release to the nodes that may still have the
+// token, and returns cause. If the lock had ended before, it only returns the cause of that. Caller holds no mutex.
 func (l *Lock) fail(cause error) error {
 	if first, ok := l.end(cause); !ok {
 		return first
@@ -386,7 +386,7 @@ func (l *Lock) fail(cause error) error {
 }
 
 // end ends the lock in this process, and cancels its contexts and those of the handles that have joined it; it sends
-// nothing. first is the cause of the first end; ok: it is this one, false: nothing has changed. Caller holds no mutex.
+// nothing. It returns cause and true; or, if the lock has ended before, the cause of that and false. Caller holds no mutex.
 func (l *Lock) end(cause error) (first error, ok bool) {
 	l.mu.Lock()
 	if l.endErr != nil {
@@ -421,8 +421,8 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 }
 
 // register enters a lock that was acquired or attached into lk.locks, for Shutdown. It returns false if Shutdown or Close
-// was called meanwhile. Then it has ended the lock, and released it unless it was attached, since other processes may hold
-// such a lock. The caller is in enter, so Close waits until the release is in the lanes.
+// was called meanwhile. Then it has ended the lock; and released it, unless it was attached, since other processes may hold
+// such a lock. The caller has called Locker.enter, so Close waits until the release is queued for the nodes.
 func (lk *Locker) register(l *Lock) bool {
 	lk.locks.add(l, lk.settings().TTL)
 	switch {
@@ -437,7 +437,7 @@ func (lk *Locker) register(l *Lock) bool {
 	return false
 }
 
-// watched calls the test that watches all locks, if there is one, with a lock that was acquired or attached.
+// watched hands a lock that was acquired or attached to the test that watches all locks, if there is one.
 func (lk *Locker) watched(l *Lock) {
 	if held := lk.parts.Held; held != nil {
 		held(l)
@@ -503,7 +503,7 @@ func (r *registry) all() []*Lock {
 	})
 }
 
-// ended returns a channel that is closed when the lock ends, or this handle of it; at once if it has ended.
+// ended returns a channel that is closed when the lock, or this handle of it, ends; closed already if that has happened.
 func (l *Lock) ended() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -531,8 +531,8 @@ func (l *Lock) endErrLocked() error {
 	return l.endErr
 }
 
-// over reports whether the lock has ended, and no node is to have it any more. That is false for a lock that was detached,
-// which another process attaches, and for one that stays on the nodes for its MinHold.
+// over reports whether the lock has ended, and nodes that still have it must release it. That is false for a lock that was
+// detached, which another process attaches, and for one that stays on the nodes for its MinHold.
 func (l *Lock) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -633,9 +633,9 @@ func (l *Lock) deleteKeys(t *opTrace, now time.Time) error {
 	return r.explain(l.locker.now(), nil)
 }
 
-// mustStay returns for how long the nodes keep a lock that is released at now: what is left of its MinHold; 0: nothing is,
-// or it has none. Of the wall clock and the monotonic one, the one by which more is left counts: a clock that was set
-// forward must not make a second machine do the work. Caller holds l.mu.
+// mustStay returns what is left of the lock's MinHold at now: for so long the nodes keep the lock after a release. 0:
+// nothing is left, or there is no MinHold. Of the wall clock and the monotonic one, the one by which more is left counts: a
+// clock that was set forward must not make a second machine do the work. Caller holds l.mu.
 func (l *Lock) mustStay(now time.Time) time.Duration {
 	if l.minUntil.IsZero() {
 		return 0
@@ -643,12 +643,12 @@ func (l *Lock) mustStay(now time.Time) time.Duration {
 	return max(0, min(elapsed(now, l.minUntil), l.minHold))
 }
 
-// leave sets the TTL of a lock that is released to rest, what is left of its MinHold, and returns when a quorum has
-// confirmed that, after a NodeTimeout at the latest; if the set was changed meanwhile, after another one. The error is
-// ErrLost or ErrNoQuorum, as that of a release. If the set's MaxTTL has become shorter than rest, the lock is kept for that.
+// leave releases a lock whose MinHold is not over: it sets the lock's TTL to rest, what is left of MinHold, or to the set's
+// MaxTTL if that has become shorter. It returns when a quorum has confirmed that, after a NodeTimeout at the latest; if the
+// set was changed meanwhile, after another one. The error is that of a release: ErrLost or ErrNoQuorum.
 //
-// leave sends an extension of another Lock with the same token, which nobody holds: it has its own TTL, and a node that
-// has lost the token does not get it anew (attached).
+// leave sends an extension of another Lock with the same token, which nobody holds: that has a TTL of its own, and a node
+// that has lost the token does not get it anew (attached).
 func (l *Lock) leave(t *opTrace, rest time.Duration) error {
 	lk := l.locker
 	limit := lk.nodeTimeout(l.claim.TTL)
@@ -675,8 +675,8 @@ func (l *Lock) leave(t *opTrace, rest time.Duration) error {
 	}
 }
 
-// unkeep ends the renewal that this handle asked for; a second call does nothing. The lock is renewed on if another handle
-// of it asked for that, too.
+// unkeep ends the renewal that this handle asked for; a second call does nothing. If another handle of the lock asked for
+// renewal, too, the lock is still renewed.
 func (l *Lock) unkeep() {
 	l.mu.Lock()
 	was := l.renewed
@@ -687,8 +687,8 @@ func (l *Lock) unkeep() {
 	}
 }
 
-// releaseJoined releases a handle that joined another lock (l.hold), and that lock, too, if this is its last handle. The
-// error is that of the release; or why this handle had ended before; else nil.
+// releaseJoined releases l, a handle that joined another lock (l.hold). If no other handle is left, it releases that lock,
+// and the error is that of the release. Otherwise it is why l had ended before, or nil.
 func (l *Lock) releaseJoined(ctx context.Context) error {
 	first, ok := l.end(errReleased)
 	l.hold.mu.Lock()
@@ -705,8 +705,8 @@ func (l *Lock) releaseJoined(ctx context.Context) error {
 	return nil
 }
 
-// retireOwner ends l, the handle that acquired the lock, and reports true, if other handles have joined: the lock goes on.
-// It reports false if there are none, or the lock has ended; then it changes nothing.
+// retireOwner ends only l, the handle that acquired the lock, if other handles have joined, and returns true: the lock goes
+// on. If there are none, or the lock has ended, it changes nothing, and returns false.
 func (l *Lock) retireOwner() bool {
 	l.mu.Lock()
 	if l.endErr != nil || len(l.joined) == 0 {

@@ -61,8 +61,8 @@ type Change struct {
 // look at [Locker.Members], and decide anew.
 var ErrOvertaken = set.ErrOvertaken
 
-// next makes the set's next description: d (members, quorum, separator, MaxTTL) with this change, or its first step,
-// proposed at now. It returns an error if the change cannot be made.
+// next makes the set's next description, proposed at now: d (members, quorum, separator, MaxTTL) with this change, or with
+// the first of its two steps (MaxTTL). It returns an error if the change cannot be made.
 func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, error) {
 	if unknown := d.Fields(); len(unknown) > 0 {
 		return nil, fmt.Errorf("redlock: the description of the set has fields that this version does not know (%s), and a change would lose them: use a later version", strings.Join(unknown, ", "))
@@ -118,11 +118,11 @@ func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, er
 	return then, nil
 }
 
-// Change changes the set: its members, one node at a time, or what they have agreed on. Programs that use the set
-// follow by themselves, with their next request. Change returns the members that there are then. If ctx ends before,
-// the change may come into force all the same: the next call of Change finds out, and finishes it. progress, if it is
-// not nil, is called with what Change waits for, and for how long at most; 0: until it happens. It runs on a goroutine
-// of its own: one that takes long delays nothing but its next call, and Change waits for it a second at most.
+// Change changes the set: its members, one node at a time, or what they have agreed on. Programs that use the set follow by
+// themselves, with their next request. Change returns the members after the change. If ctx ends before, the change may come
+// into force all the same: the next call of Change finds out, and finishes it. progress, if it is not nil, is called with
+// what Change waits for, and for how long at most; 0: until it happens. It runs on a goroutine of its own: a slow one delays
+// nothing but its next call, and Change waits for it a second at most.
 //
 // Change waits until a node that is added is out of quarantine and can vote. After a change of members, the next change
 // waits until the locks counted before are over, which takes the longest TTL of the set.
@@ -164,8 +164,8 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	}
 }
 
-// changeOnce makes one step of a change, and returns the members that there are then. half: it was the first of two steps
-// (MaxTTL), so call it again. With plan, it changes nothing. tell gets what it waits for.
+// changeOnce makes one step of a change, and returns the members after it. half: it was the first of two steps (MaxTTL), so
+// call it again. With plan, it changes nothing, and returns those after all steps. tell gets what it waits for.
 func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell set.Progress) (_ Members, half bool, _ error) {
 	for !lk.lanes.Agreed() {
 		if err := cmp.Or(lk.agree(ctx, lk.settings().NodeTimeout), ended(ctx)); err != nil {
@@ -210,7 +210,7 @@ func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell set
 	return lk.Members(), c.MaxTTL != nil && d.MaxTTL != c.MaxTTL.Milliseconds(), nil
 }
 
-// left says, for the error of a failed change, in which state it has left the set; d is the description of before.
+// left says, for the error of a failed change, whether the set is as before or half changed. d is its description before.
 func (c *Change) left(d *wire.Description) string {
 	if c.MaxTTL == nil || d.Other == 0 {
 		return "the set was not changed"
@@ -232,7 +232,7 @@ func (lk *Locker) untilClosed(ctx context.Context) (context.Context, context.Can
 	return ctx, func() { cancel(nil) }
 }
 
-// pause waits for a NodeTimeout, unless the nodes agree by now: agree returns at once if so many are away that they cannot.
+// pause waits for a NodeTimeout, or until ctx ends, unless a quorum keeps the set's description. Loops over agree use it.
 func (lk *Locker) pause(ctx context.Context) {
 	if lk.lanes.Agreed() {
 		return
@@ -245,11 +245,11 @@ func (lk *Locker) pause(ctx context.Context) {
 	}
 }
 
-// voting returns an error if, after the change from view to the description d, too few members could vote. A node that
-// comes can: Change waits for its vote, and any client may tell it the description as soon as that is chosen (Set.comes
-// in package set). But the vote must not be needed before. If one of two members is down, the choice needs it; if one
-// of three is down, nobody could lock until the fourth node, which comes, has the description. For a change of MaxTTL a
-// node in quarantine counts, since a shorter MaxTTL may be what ends that. And no member may be missing when MaxTTL
+// voting returns an error if, after the change from view to the description d, too few members could vote. A node that is
+// added counts as one that can: Change waits for its vote, and any client may give it the description as soon as that is
+// chosen (Set.comes in package set). But its vote must not be needed before. If one of two members is down, the choice needs
+// it; if one of three is down, nobody could lock until the fourth node, which is added, has the description. For a change of
+// MaxTTL a node in quarantine counts, since a shorter MaxTTL may be what ends that. And no member may be missing when MaxTTL
 // gets longer (wire.Description.Toward).
 func (lk *Locker) voting(ctx context.Context, view *set.View, d *wire.Description, c *Change) error {
 	now, nodes, err := lk.survey(ctx, nobodys, 0)
@@ -294,14 +294,14 @@ func (e tooFewError) Error() string      { return string(e) }
 func (tooFewError) Is(target error) bool { return target == ErrNoQuorum }
 
 // agree waits until a quorum of the nodes keeps the description of the set (its members and settings), or limit is over, or
-// ctx ends. The error says why this program cannot use the set; nil: it can, as far as is known.
+// ctx ends. The error says why this program cannot use the set; nil: it can, as far as is known, even if the time was over.
 func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {
 	_, err := lk.agreeUnless(ctx, limit, func() bool { return false })
 	return err
 }
 
-// agreeUnless is agree, but also returns when done is true after the client has learned something of the set. isNew reports
-// whether the nodes kept no description before, so that one was chosen now.
+// agreeUnless is agree, but also returns when done is true, at first or after the client has learned something of the set.
+// isNew: the nodes kept no description, so that they were asked to choose one; false: they kept one, or nobody knows.
 func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, done func() bool) (isNew bool, _ error) {
 	if lk.lanes.Agreed() {
 		return false, nil
@@ -317,7 +317,7 @@ func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, done fun
 	return lk.lanes.Agree(ctx, limit, proposal, done)
 }
 
-// ready is agree, for a NodeTimeout, for a caller that has not called enter; so the error may also be ErrClosed.
+// ready is agree, for a NodeTimeout, for a caller that has not called Locker.enter; so the error may also be ErrClosed.
 func (lk *Locker) ready(ctx context.Context) error {
 	if err := lk.enter(); err != nil {
 		return err

@@ -798,7 +798,7 @@ func TestLockOutlivesManyReplacements(t *testing.T) {
 }
 
 func manyMembers(t *testing.T, die bool) {
-	n := 3 + need.Sized(40, 200, 200)
+	n := 3 + need.Sized(20, 200, 200)
 	onNodes(t, n, func(f *fleet) {
 		opts, first := Options{TTL: 2 * time.Second}, f.nodes[:3]
 		holder, operator := f.locker(opts, first...), f.locker(opts, first...)

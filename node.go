@@ -73,7 +73,7 @@ type origin struct {
 	options       *redis.Options
 }
 
-// at returns a copy of o for the node at the address name, which became a member later: with the same settings.
+// at returns a copy of o with another address, name: that of a node that became a member later. All other settings are o's.
 func (o origin) at(name string) origin {
 	options := *o.options
 	options.Addr, options.Network = name, "tcp"
@@ -84,8 +84,8 @@ func (o origin) at(name string) origin {
 }
 
 // originOf makes an origin of a copy of a client's settings. If the client dials in go-redis's own way, the origin's dialer
-// also reaches other members: with TLS, the certificate of each must be for its own host, unless the settings demand a name
-// that is not this node's host.
+// also reaches other members. With TLS, the certificate of each must be for its own host; or for the ServerName that the
+// settings demand, if that is not this node's host.
 func originOf(given *redis.Options) origin {
 	o := *given
 	if dial.IsDefault(o.Dialer) {
@@ -142,12 +142,13 @@ var errNoNodes = errors.New("redlock: no nodes given")
 const failoverAddr = wire.AnyAddress
 
 // patience is how long a lane (the client's queue and connection for one node) waits for a reply before it gives up the
-// connection. Callers wait less: as long as the connection stands, the node carries out late requests in order, so the
-// release of an acquire that nobody waits for comes right after it.
+// connection. Callers of the lane wait less. As long as the connection stands, the node carries out late requests in order:
+// so if nobody waits for an acquire any more, its release comes right after it.
 func patience(nodeTimeout time.Duration) time.Duration { return max(4*nodeTimeout, time.Second) }
 
-// start runs a Locker over the nodes of these names. servers is called once, with the settings, and returns a function that
-// makes the connection to node number i, by its name. identify asks what is at an address for its run_id; nil: none can say.
+// start makes a Locker over the nodes of these names. servers is called once, with the settings; the function that it
+// returns connects to node number i, by its name. identify asks the server at an address for its run_id, for patience at
+// most; nil: a set cannot ask for that.
 func start(names []string, opts *Options, servers func(*settings) func(int, string, lane.Session) lane.Server, identify func(ctx context.Context, address string, patience time.Duration) (string, error)) (*Locker, error) {
 	n := len(names)
 	switch {
@@ -196,8 +197,8 @@ func start(names []string, opts *Options, servers func(*settings) func(int, stri
 }
 
 // meet waits until the nodes have been asked what they are, and returns an error if the program cannot use them. names are
-// the nodes' names; tried gets the index of a node when it was first asked. Once a quorum has answered, the others get four
-// times as long. A node that has not answered is checked when it does.
+// the nodes' names; tried gets the index of a node when the node has been asked once. Once a quorum has answered, the others
+// get four times as long as that took. A node that has not answered by the end is checked when it does.
 func (lk *Locker) meet(names []string, tried <-chan int) error {
 	o := lk.settings()
 	begin := time.Now()
@@ -252,8 +253,8 @@ func (lk *Locker) laneConfig() set.Config {
 	}
 }
 
-// accepts returns why this program cannot use a set with the description d; nil: it can, and the settings in force are now
-// those of d where its options leave them open. Package set calls it under its mutex.
+// accepts returns why this program cannot use a set with the description d. nil: it can, and accepts has put the separator
+// and the MaxTTL of d into the settings. Package set calls it under its mutex.
 func (lk *Locker) accepts(d *wire.Description) error {
 	o, err := lk.settings().with(d)
 	if err != nil {
@@ -265,8 +266,8 @@ func (lk *Locker) accepts(d *wire.Description) error {
 	return nil
 }
 
-// identify asks the process that answers at an address for its run_id, over a connection made for that. It stores nothing
-// there. "?" means that a server answers but refuses this program, so it is not one that lets it in. An error: none answers.
+// identify asks the server at an address for its run_id, over a new connection, and stores nothing there. "?": a server
+// answers, but refuses this program, so it is none that this program has reached. An error: none answers.
 func (o origin) identify(ctx context.Context, address string, patience time.Duration) (string, error) {
 	at := o.at(address)
 	id := ""

@@ -108,7 +108,7 @@ type common struct {
 	maxTTL    time.Duration
 }
 
-// String shows the options that are set.
+// String shows the options that are not zero.
 func (o Options) String() string {
 	var set []string
 	add := func(name string, isSet bool, value any) {
@@ -131,7 +131,7 @@ func (o Options) String() string {
 	return "redlock.Options{" + strings.Join(set, ", ") + "}"
 }
 
-// withDefaults checks the options (o may be nil) as a set, for n nodes, and returns a copy with the defaults filled in.
+// withDefaults returns a copy of the options (o may be nil), with defaults for n nodes, and an error if there are bad ones.
 func (o *Options) withDefaults(n int) (*settings, error) {
 	opts := new(settings)
 	if o != nil {
@@ -218,7 +218,8 @@ func (opts *settings) checkTTLs(refuse func(format string, args ...any)) {
 	}
 }
 
-// checkQuarantine sets the defaults of Quarantine and MaxNodeSkew, after checkTTLs, and calls refuse for each bad value.
+// checkQuarantine sets the defaults of Quarantine (for how long a node that may have forgotten locks has no vote) and
+// MaxNodeSkew, after checkTTLs, and calls refuse for each bad value.
 func (opts *settings) checkQuarantine(refuse func(format string, args ...any)) {
 	what, most := "MaxTTL", opts.wants.maxTTL
 	if most == 0 {
@@ -285,7 +286,7 @@ func (o *settings) lookEvery() time.Duration {
 // digits until the year 2286; the sets of kinds.lua have no room for more.
 const longestTTL = 365 * 24 * time.Hour
 
-// notATTL returns why d is no TTL, or "". Redis counts milliseconds and would cut off anything finer.
+// notATTL returns why d can be no TTL; "": it can. Redis counts milliseconds and would cut off anything finer.
 func notATTL(d time.Duration) string {
 	switch {
 	case d <= 0:

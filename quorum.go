@@ -25,7 +25,7 @@ const (
 // decided as soon as a quorum said yes, or none can any more, and stays as decided.
 type ballot struct {
 	n, need       int
-	blocking      int // of an extension: so many yes show that no other client can have a quorum; 0: need is used
+	blocking      int // of an extension: with as many yes, no other client can have a quorum; 0: need is used
 	yes, no, none int
 	voteless      int // how many of yes and no, in a release, came from nodes that have no vote now
 }
@@ -53,7 +53,7 @@ func (b *ballot) verdict() verdict {
 	return pending
 }
 
-// least is how many yes are worth waiting for (blocking, or need): with fewer, open votes can show nothing more.
+// least is the number of yes without which a ballot is lost: blocking in an extension, as fewer show nothing; else need.
 func (b *ballot) least() int { return cmp.Or(b.blocking, b.need) }
 
 // answered is the verdict of a release, in which each answer counts as a yes: "not there" is as good as "deleted". Answers
@@ -66,15 +66,15 @@ func (b *ballot) answered() verdict {
 	return v
 }
 
-// unreachable reports whether so many nodes gave no usable answer that the others are no quorum: the difference between
+// unreachable reports whether the nodes are no quorum without those that gave no usable answer: the difference between
 // ErrNoQuorum, "look at the nodes", and ErrHeld, "come back later".
 func (b *ballot) unreachable() bool { return b.n-b.none < b.need }
 
-// refused reports whether so many nodes have answered no that the others are no quorum, even if all silent ones said
-// yes. An extension is refused only if so many said no that they are a quorum, which another client may have: with a
-// majority of an odd number of nodes that is the same. Two of four nodes are no quorum: the lock stays, and these two
-// count again when the other two have shown that they had the token all along (Lock.counts).
+// refused reports whether the nodes that have not answered no are fewer than least, even if all silent ones said yes. An
+// extension is refused only if those that said no are a quorum, which another client may have: with a majority of an odd
+// number of nodes that is the same. Two of four nodes are no quorum: the lock stays, and these two count again when the
+// other two have shown that they had the token all along (Lock.counts).
 func (b *ballot) refused() bool { return b.n-b.no < b.least() }
 
-// majority is the smallest quorum of n nodes of which any two share a node, also for even n.
+// majority is the smallest number of n nodes such that any two groups of that size share a node, also for even n.
 func majority(n int) int { return n/2 + 1 }

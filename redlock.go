@@ -204,7 +204,7 @@ func (lk *Locker) awaitDo(ctx context.Context) error {
 	return fmt.Errorf("redlock: shutdown: %w, and %s: no lock is released before its TTL is over", ended(ctx), counted(lk.doing, "function of Do still runs", "functions of Do still run"))
 }
 
-// doBegins counts a call of Do, until doEnds. An error, ErrClosed once Shutdown or Close was called, means: not counted.
+// doBegins counts a call of Do, until doEnds; or returns why not: ErrClosed, once Shutdown or Close was called.
 func (lk *Locker) doBegins() error {
 	if err := lk.made(); err != nil {
 		return err
@@ -272,7 +272,7 @@ func (lk *Locker) nodeTimeout(ttl time.Duration) time.Duration {
 	return min(lk.settings().NodeTimeout, ttl/2)
 }
 
-// enter makes Close wait for its caller, until that calls leave. After Close, enter returns ErrClosed.
+// enter makes Close wait until the caller calls leave. After Close it returns ErrClosed, and the caller does not call leave.
 func (lk *Locker) enter() error {
 	lk.mu.Lock()
 	defer lk.mu.Unlock()
@@ -300,7 +300,7 @@ type scriptUntil [512]atomic.Int64
 
 func (p *scriptUntil) of(key string) *atomic.Int64 { return &p[script.Hash(key)%uint32(len(p))] }
 
-// plainPause is for how long a key is acquired by the script alone, after plain commands have failed or clients have met.
+// plainPause is for how long a key is acquired by the script alone after plain commands failed, or another client had it.
 func (lk *Locker) plainPause() time.Duration { return lk.settings().TTL / 10 }
 
 func (lk *Locker) mayPlain(key string, now time.Time) bool {
@@ -336,8 +336,8 @@ func countOpened(warn func(error)) {
 
 func countClosed() { openLockers.Add(-1) }
 
-// begins reports to the trace that operation op begins, and returns what follows it; nil: nothing. l is the lock that it is
-// for, if that is held already; nil: it is not, and Trace.Start runs on the caller's goroutine. Caller holds no mutex.
+// begins reports to the trace that operation op on the lock name begins, and returns what reports the rest; nil: it is not
+// traced. l is that lock if it is held already; if nil, Trace.Start runs on the caller's goroutine. Caller holds no mutex.
 func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
 	o := lk.settings()
 	return o.callbacks.begins(ctx, o.Clock, op, name, l)
@@ -354,7 +354,7 @@ func (lk *Locker) stops(ctx context.Context) error {
 	return nil
 }
 
-// sleepFor returns nil after d; ctx's error or ErrClosed, if ctx ends or the Locker closes before. key is for a simulator.
+// sleepFor returns nil after d, or ctx's error or ErrClosed if ctx ends or the Locker closes before. key is for a simulator.
 func (lk *Locker) sleepFor(ctx context.Context, key string, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

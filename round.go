@@ -47,8 +47,8 @@ type round struct {
 	then    func(*round) // called when the ballot is decided; nil: done gets a value
 }
 
-// newRound makes a round of this step of l, which start begins. When it is decided, it calls then; if that is nil, wait
-// returns. The caller calls drop when it needs the round no more.
+// newRound makes a round that puts this step of l to all nodes; start begins it. When it is decided, it calls then; if that
+// is nil, wait returns. The caller calls drop when it needs the round no more.
 func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	view := lk.lanes.View()
 	r, _ := lk.rounds.Get().(*round)
@@ -87,8 +87,8 @@ func (r *round) start(sent, deadline time.Time) {
 	}
 }
 
-// native reports whether a server that has a command for the step may use that instead of the script (wire.NativeAnswer). A
-// lock for which other clients may wait is released by the script, which calls the next of them.
+// native reports whether a server may use its own command for the step, if it has one, instead of the script
+// (wire.NativeAnswer). A lock for which other clients may wait is released by the script, which calls the next of them.
 func (r *round) native(now time.Time) bool {
 	l := r.lock
 	switch r.op {
@@ -106,8 +106,8 @@ func (r *round) decided() verdict {
 	return r.verdict
 }
 
-// voids reports whether a node has answered plain commands with "held", or with what is no vote (wire.Void). The script gets
-// better answers from such nodes, and perhaps a vote.
+// voids reports whether a node has answered plain commands (SET NX PX and ZADD) with "held", or with what is no vote
+// (wire.Void). The script gets better answers from such nodes, and perhaps a vote.
 func (r *round) voids() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +119,7 @@ func (r *round) voids() bool {
 	return false
 }
 
-// votesNow reports whether a node has a vote now that had none when it answered, as it did not keep the set's description.
+// votesNow reports whether a node that had no vote when it answered, as it did not keep the set's description, has one now.
 func (r *round) votesNow() bool {
 	var untold []vote.UntoldError
 	r.mu.Lock()
@@ -135,7 +135,8 @@ func (r *round) votesNow() bool {
 	return slices.ContainsFunc(untold, vote.UntoldError.Votes)
 }
 
-// released reports whether the release r has succeeded: a quorum has answered, and a quorum may have had the token before.
+// released reports whether the release r has succeeded: a quorum has answered, and the nodes that did not have the token any
+// more are so few that a quorum may have had it until then.
 func (r *round) released() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,8 +144,9 @@ func (r *round) released() bool {
 	return b.yes+b.no >= b.need && !b.refused()
 }
 
-// Deliver takes the answer of one node, n, on the goroutine of its lane, or on that of start if the lane knew it. In the
-// round's view each lane has one place, so a late answer counts for the node that was asked, member or not, and no other.
+// Deliver takes the answer of one node, n, on the goroutine of its lane, or on that of start if the lane itself answers. In
+// the round's view each lane has one place, so a late answer counts for the node that was asked and for no other, even if
+// that node is no member any more.
 func (r *round) Deliver(n *lane.Lane, q *lane.Request) {
 	v := r.lock.react(r, n, q)
 	r.mu.Lock()
@@ -185,9 +187,9 @@ func (r *round) Deliver(n *lane.Lane, q *lane.Request) {
 	r.drop()
 }
 
-// ahead reports whether a grant to r is no vote since its fence is far ahead of the time (vote.PoisonError), and other nodes
-// have not answered yet. Their answers show whether a majority is ahead, so that the next attempt accepts that (concede).
-// Caller holds r.mu.
+// ahead reports whether r must wait for more answers although it is lost: a grant is no vote since its fence is far ahead of
+// the time (vote.PoisonError), and nodes have not answered yet. Their answers show whether a majority is ahead, so that the
+// next attempt accepts that (concede). Caller holds r.mu.
 func (r *round) ahead() bool {
 	if r.ballot.open() == 0 {
 		return false
@@ -203,16 +205,16 @@ func (r *round) ahead() bool {
 	return false
 }
 
-// unproven reports whether r, of a TryAcquire, was refused, and open votes may still show that another client has a quorum.
-// Two refusals of four nodes end a round, but show less than three: after two, a TryAcquire would go on. Caller holds r.mu.
+// unproven reports whether r, of a TryAcquire, goes on though it is lost: nodes refused it, and open votes may show that
+// another client has a quorum. Two refusals of four nodes end a round, but only three show that. Caller holds r.mu.
 func (r *round) unproven() bool {
 	b := &r.ballot
 	return r.tries && b.no > 0 && b.no < b.need && b.no+b.open() >= b.need
 }
 
 // confirmLate moves the end of validity if a quorum has said yes to the extension r by now, as if they all had said so in
-// time. It is called with each yes that comes after the owner of r has stopped waiting. So a network that is slow for a
-// moment, now to one node and now to another, takes no lock away.
+// time. It is called with each yes that comes after the goroutine that waits for r has given up. So a network that is slow
+// for a moment, now to one node and now to another, takes no lock away.
 //
 // A yes is about when the node carried out the request, and not about when the client receives the answer. Let the extension
 // be sent at t. The node carried it out at some e >= t, had the token until e, and set its TTL: so from e on it keeps the
@@ -242,8 +244,8 @@ func (l *Lock) confirmLate(r *round) {
 }
 
 // confirmed reports whether a quorum of nodes has said yes to the extension r, in time or late. It does not count a node
-// that has denied a later extension; nor one whose lane has ended, since the record of such a denial may be gone. The caller
-// holds the lock's mutex.
+// that has denied a later extension; nor one whose lane has ended, since the record of such a denial may be gone. Caller
+// holds r.lock.mu.
 func (r *round) confirmed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -257,8 +259,8 @@ func (r *round) confirmed() bool {
 }
 
 // wait returns when the round is decided, ctx has ended, or limit is over, and closes the round. A TryAcquire without a
-// place in queues waits only for half of limit if the round is lost by then: a node that hangs must leave time for what
-// follows from the other answers.
+// place in queues waits only for half of limit if the round is lost by then (r.lost): a node that hangs must leave time for
+// what follows from the other answers.
 func (r *round) wait(ctx context.Context, limit time.Duration) {
 	first := limit
 	early := r.tries && r.lock.waiter == nil
@@ -311,7 +313,7 @@ func (r *round) close() {
 	}
 }
 
-// drop gives up one of r.refs: the owner's, or that of a vote. The last one puts the round into the pool, to be used again.
+// drop gives up one of the references (refs) to r: the owner's, or a vote's. After the last one the round is used again.
 func (r *round) drop() {
 	if r.refs.Add(-1) == 0 {
 		r.lock, r.trace, r.then, r.view = nil, nil, nil, nil
@@ -338,8 +340,8 @@ func (r *round) poisoned(now time.Time, ahead time.Duration) *QuorumError {
 }
 
 // explain makes the error of a closed round that was not won, or was won in vain. cause is why the caller stopped waiting,
-// or why it was in vain; nil: there are only the votes. A node that has not answered by now counts as OutcomeTimeout, unless
-// the round was decided without it.
+// or why winning was in vain; nil: there are only the votes. A node that has not answered by now counts as OutcomeTimeout,
+// unless the round was decided without it.
 func (r *round) explain(now time.Time, cause error) *QuorumError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -376,7 +378,7 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 }
 
 // react does what a node's answer asks for, whatever the result of the round: refill a node, give back a late grant, tell
-// the waiter. It returns what the answer, q.Reply, means for the round; a yes that does not count becomes wire.Refilled.
+// the waiter. It returns which vote the answer, q.Reply, is; the Status of a yes that does not count becomes wire.Refilled.
 func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) say {
 	a := &q.Reply
 	if r.op == wire.Acquire && l.shut != nil {
@@ -423,11 +425,11 @@ func classify(op wire.Op, s wire.Status) say {
 }
 
 // counts reports whether an extension that the node n confirms is a vote. by is the description of the set by which the
-// extension was made. A node that lost the token and got it again (refill) only says that the token is there now. It
-// cannot say whether the token was there all the time since the last extension, and not a rival's in between. It can
-// again from the second extension on that begins when the token is known to be there (landed), if the first has shown
-// that no rival can have had a quorum: so many other nodes confirmed the first that those which did not are no quorum.
-// These others have had the token all along, and the refilled node has kept it since.
+// extension was made. A node that lost the token and got it again (refill) only says that the token is there now. It cannot
+// say whether the token was there all the time since the last extension, and not a rival's in between. It can again from the
+// second extension on that begins when the token is known to be there (landed), if the first has shown that no rival can
+// have had a quorum: those that did not confirm the first, this node included, are no quorum. The nodes that confirmed it
+// have had the token all along, and the refilled node has kept it since.
 //
 // A quorum of other votes is always enough. Where a quorum is a majority of an odd number of nodes, it takes a quorum;
 // of four nodes it takes two. So a lock that two of three nodes have stays when a fourth node becomes a member: two
@@ -447,17 +449,17 @@ func (l *Lock) counts(n *lane.Lane, by *wire.Description) bool {
 }
 
 // counted reports whether a yes of the node n to an extension is a vote (counts has the reasons): n has never lost the
-// token, or was known to have it again when extension number last began, the latest that has ruled out a rival. Caller holds
-// l.mu.
+// token, or was known to have it again when extension number last began. last is the latest extension that has shown that no
+// rival has a quorum. Caller holds l.mu.
 func (l *Lock) counted(n *lane.Lane, last int32) bool {
 	filled := l.recorded(n).filled
 	return filled == 0 || filled < last
 }
 
 // refill gives the lock's token to a node that has lost it, or never had it, and does not wait for that. The more nodes have
-// it, the more of them may fail; but see counts. The record says filling before the node is asked, so that the node does not
-// count if its reply gets lost. Under l.mu no release comes between the look at endErr and the request: a later one follows
-// it in the lane.
+// the token, the more of them may fail; but see counts. The record says filling before the node is asked, so that the node
+// does not count if its reply gets lost. Under l.mu no release comes between the look at endErr and the request: a later one
+// follows it in the lane.
 func (l *Lock) refill(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -484,8 +486,8 @@ func (f refilling) Deliver(n *lane.Lane, q *lane.Request) {
 // an attached lock it stays.
 const filling = math.MaxInt32
 
-// landed records that the token is at a node again, after a refill. The node counts after an extension that begins later was
-// confirmed by enough others.
+// landed records that the token is at a node again, after a refill. From then on the node counts once an extension that
+// begins later was confirmed by enough others.
 //
 // The time of the refill's request would not do, since the token may arrive a NodeTimeout later. Three nodes, of which node
 // 0 has lost the token. It is asked to take it again, and the next extension is confirmed by 1 and 2. A rival is granted
@@ -500,17 +502,17 @@ func (l *Lock) landed(n *lane.Lane) {
 	}
 }
 
-// releaseLateGrant releases the lock at a node that has granted it, if the lock has ended already, and does not wait for
-// that: the release that ended it may have left out the node, to which no request had gone. A detached lock stays.
+// releaseLateGrant releases the lock at a node that has granted it, if the lock has ended already, and does not wait for the
+// answer: the release that ended the lock may have left out the node, to which no request had gone. A detached lock stays.
 func (l *Lock) releaseLateGrant(n *lane.Lane) {
 	if l.over() {
 		l.giveBack(n, l.locker.now())
 	}
 }
 
-// dropLate gives back a key that a node set after the deadline of an acquire by plain commands, or may have
+// dropLate releases a key that a node has set, or may have, after the deadline of an acquire by plain commands
 // (wire.ErrLateKey). Other nodes may have granted the lock, and it may be extended. An extension that is under way to the
-// node, ahead of the release, still finds the key. If that counted, the key would be gone afterwards, and another client
+// node, ahead of the release, still finds the key. If its yes counted, the key would be gone afterwards, and another client
 // could have the lock with this node. So the node does not count in extensions that have begun before, like a node that is
 // refilled. A later one is not sent as long as the node owes the release (Lane.admit).
 //
@@ -531,7 +533,7 @@ func (l *Lock) giveBack(n *lane.Lane, now time.Time) {
 }
 
 // answer reports to Trace.Node what a node said in a round. The node's lane calls it, perhaps after the operation's end, and
-// at the same time as other lanes. late: the round was over. t may be nil, and a is not kept.
+// at the same time as other lanes. late: the answer came after the round was over. t may be nil, and a is not kept.
 func (t *opTrace) answer(r *round, n *lane.Lane, a *wire.Reply, late bool) {
 	if t == nil || t.trace.Node == nil {
 		return

@@ -14,8 +14,8 @@ func (a *acquisition) want() *waitlist.Want {
 	return &waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began}
 }
 
-// unspoken makes the error of a call that ended with cause while it waited behind another call of its Locker, w being its
-// waiter: with the nodes' last answers to that other call, if any.
+// unspoken makes the error of a call that ended with cause while it waited behind another call of its Locker. w is its
+// waiter. The error has the nodes' last answers to that other call, if there are any.
 func (c *call) unspoken(w *waitlist.Waiter, cause error) *QuorumError {
 	view := c.lk.lanes.View()
 	e := QuorumError{Op: wire.Acquire.String(), N: len(view.Lanes), Need: view.Quorum, Kind: ErrHeld}
@@ -28,8 +28,8 @@ func (c *call) unspoken(w *waitlist.Waiter, cause error) *QuorumError {
 	return &e
 }
 
-// contested reports whether an attempt failed with err since nodes refused it, but none of the other clients was seen to
-// have a quorum of nodes: the votes may be split.
+// contested reports whether an attempt failed with err since nodes refused it, but no other client was seen to have a quorum
+// of nodes: several clients may have split the votes. False if err is no QuorumError.
 func contested(err error) bool {
 	why := quorumError(err)
 	if why == nil {
@@ -55,8 +55,8 @@ func contested(err error) bool {
 // whose first attempt is not over.
 //
 // A client that was seen with a quorum may have no lock all the same (seenWithQuorum). Contenders that have seen it
-// have given up, but their places in the queues may go later than it asks again. So it does not give up for a contender
-// that came before it: if that one has not given up, it wins, and is seen with a quorum.
+// have given up, but their places in the queues may still be there when it asks again. So it does not give up for a
+// contender that came before it: if that one has not given up, that one wins, and is seen with a quorum.
 //
 // A contender that gives up leaves the queues. It listens to no messages, since a subscription takes longer to begin
 // than all of this. If its process dies, its places end with a NodeTimeout.
@@ -68,8 +68,8 @@ func contested(err error) bool {
 // that try, the one that began first by its own clock never gives up for this reason. And nobody has given up for a
 // client that is in no queue, and was not seen with a quorum.
 //
-// err is the error of the attempt before, and seen says that others may have seen this client with a quorum in one. The
-// result is the lock, or the error of the last attempt that was not cut short.
+// err is the error of the attempt before; seen: in an attempt, others may have seen this client with a quorum. The result
+// is the lock, or the error of the last attempt that was not cut short.
 func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	last := quorumError(err)
 	before := last.refusal()
@@ -131,8 +131,8 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	}
 }
 
-// entered makes the waiter by which a contender, a TryAcquire that settles a split vote, enters the nodes' queues. Its
-// places there end after a NodeTimeout. The caller calls Leave at the end.
+// entered makes the waiter by which a contender, a TryAcquire that settles a split vote, enters the nodes' queues, with the
+// name and the rank of as. Its places there end after a NodeTimeout. The caller calls waiting.Leave at the end.
 func (c *call) entered(as *wire.Contender) *waitlist.Waiter {
 	return c.lk.waiting.Enter(&waitlist.Want{
 		Queue: "\x00" + as.Waiter(), Key: c.key, Keys: c.keys, Modes: c.modes, TTL: c.ttl, Slots: c.most(),
@@ -141,7 +141,7 @@ func (c *call) entered(as *wire.Contender) *waitlist.Waiter {
 }
 
 // seenWithQuorum reports whether, in an attempt that failed with err, other clients may have seen this client's token at a
-// quorum of nodes: its fence could not be stored there, or the nodes had set the key by plain commands, but their answers
+// quorum of nodes: the fence could not be stored there, or the nodes had set the key by plain commands, but their answers
 // were no votes.
 func seenWithQuorum(err error) bool {
 	why := quorumError(err)

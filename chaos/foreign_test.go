@@ -21,7 +21,7 @@ func TestForeignClients(t *testing.T) {
 		if s.Others[1] == 0 {
 			continue
 		}
-		for seed := range need.Sized[uint64](20, 40, 200) {
+		for seed := range need.Sized[uint64](16, 40, 200) {
 			p := Model.plan(s, seed, nil, 0)
 			h, verdict, err := Model.Replay(s, seed, nil)
 			if err != nil || len(verdict.Violations) > 0 {

@@ -123,7 +123,7 @@ func TestModelSchedules(t *testing.T) {
 	if need.Sized(true, false, false) {
 		scenarios = slices.DeleteFunc(scenarios, func(s *Scenario) bool { return s.Weight > 6 })
 	}
-	n := need.Sized(4, 100, 10_000)
+	n := need.Sized(2, 100, 10_000)
 	for _, f := range (&Campaign{Arena: Model, Scenarios: scenarios, Schedules: n, Seed: 1}).Run(t.Context()) {
 		if f.Error != nil {
 			t.Errorf("%s: %v", f.Scenario, f.Error)

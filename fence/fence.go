@@ -57,7 +57,7 @@ type inputError string
 
 func (e inputError) Error() string { return "fence: " + string(e) }
 
-// check returns an error if a number cannot be a fence.
+// check returns an error if fence is less than 1 or larger than any fence can be.
 func check(fence int64) error {
 	switch {
 	case fence < 1:
@@ -68,8 +68,8 @@ func check(fence int64) error {
 	return nil
 }
 
-// checkNamed returns an error if a number cannot be a fence, or its resource cannot have that name. what is the
-// parameter's name.
+// checkNamed returns an error if fence cannot be one (check), or name is empty or too long for a resource. The error
+// calls the name what, as the caller's parameter is called.
 func checkNamed(what, name string, fence int64) error {
 	switch {
 	case name == "":
@@ -80,7 +80,7 @@ func checkNamed(what, name string, fence int64) error {
 	return check(fence)
 }
 
-// stale is ErrStale with the number, and with the resource unless its name is "".
+// stale returns an error that wraps ErrStale and shows the fence, and the name of its resource unless that is "".
 func stale(name string, fence int64) error {
 	if name == "" {
 		return fmt.Errorf("fence %d: %w", fence, ErrStale)

@@ -37,9 +37,9 @@ func Send(client *http.Client, req *http.Request, fence int64) (*http.Response, 
 	return resp, nil
 }
 
-// FromRequest returns the fence of a request. It is for resources that keep the number elsewhere than a [Handler]
-// does: in their database, where it is stored with the data. [StatusCode] of its error is 428 Precondition Required
-// if the request has no fence, and 400 Bad Request if it has one that cannot be, or two.
+// FromRequest returns the fence of a request. It is for resources that keep the number elsewhere than a [Handler] does:
+// in their database, where it is stored with the data. [StatusCode] of its error is 428 Precondition Required if the
+// request has no fence, and 400 Bad Request if it has two, or one that is not a number that a lock can have.
 func FromRequest(r *http.Request) (int64, error) {
 	values := r.Header.Values(Header)
 	if len(values) == 0 {
@@ -108,7 +108,7 @@ type Handler struct {
 	own Guards
 }
 
-// ServeHTTP passes a request on, or rejects it.
+// ServeHTTP passes a request on to h.Next, or answers it with an error, as described at [Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fence, err := FromRequest(r)
 	if err != nil {

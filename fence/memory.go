@@ -51,8 +51,8 @@ type Guards struct {
 	named map[string]*Guard
 }
 
-// Do is Guard.Do for the resource with this name. Calls with different names do not wait for each other. If
-// there are Guards.Max names, and this is none of them, it returns an error that says so, and does not call f.
+// Do is Guard.Do for the resource with this name. Calls with different names do not wait for each other. If the name is
+// a new one, and there are Guards.Max names already, it returns an error that says so, and does not call f.
 func (g *Guards) Do(name string, fence int64, f func() error) error {
 	if err := checkNamed("name", name, fence); err != nil {
 		return err

@@ -17,8 +17,8 @@ const field = "fence"
 // forgets the number accepts every holder again; so it is best kept with the data, in one hash.
 type Script struct{ script *redis.Script }
 
-// NewScript returns a Script of Lua code. In the code, KEYS[1] is the hash, KEYS[2] and on are other keys,
-// ARGV[1] is the fence, and ARGV[2] and on are the arguments of Run. Its functions must be local.
+// NewScript returns a Script of Lua code. In the code, KEYS[1] is the hash, KEYS[2] and on are other keys, ARGV[1] is
+// the fence, and ARGV[2] and on are the arguments of Run. Functions that the code defines must be local.
 func NewScript(code string) *Script {
 	return &Script{redis.NewScript(`
 local largest = redis.call('HGET', KEYS[1], 'fence')
@@ -29,11 +29,11 @@ redis.call('HSET', KEYS[1], 'fence', ARGV[1])
 ` + code)}
 }
 
-// Run runs the script. keys begin with the hash. The error of the reply is [ErrStale] if the hash has a larger
-// fence: then the code did not run. Else it is an error of Redis or of the network, redis.Nil if the code returns
-// nil, or one that names an argument that cannot be. ctx and the client's options bound the call. go-redis may
-// send it twice when a reply is lost, unless MaxRetries is -1: the code must bear that, as setting a value does.
-// client must not be a pipeline, whose errors come later.
+// Run runs the script. keys begin with the hash. The error of the reply is [ErrStale] if the hash has a larger fence:
+// then the code did not run. Other errors are those of Redis or of the network; redis.Nil if the code returns nil; or
+// say which argument is not allowed. ctx and the client's options bound the call. go-redis may send it twice when a
+// reply is lost, unless MaxRetries is -1: the code must bear that, as setting a value does. client must not be a
+// pipeline, whose errors come later.
 func (s *Script) Run(ctx context.Context, client redis.Scripter, keys []string, fence int64, args ...any) *redis.Cmd {
 	key := ""
 	if len(keys) > 0 {
@@ -61,9 +61,9 @@ return 'OK'
 
 var hgetall = NewScript(`return redis.call('HGETALL', KEYS[1])`)
 
-// HSet sets fields of a hash, and stores the fence in its field "fence", in one step; what the Redis must be is
-// said at [Script]. It returns [ErrStale] if the hash has a larger fence, and an error of Redis or of the network,
-// after which the fields may be set or not. values must not have the field "fence".
+// HSet sets fields of a hash, and stores the fence in its field "fence", in one step; [Script] says what the Redis must
+// be. It returns [ErrStale] if the hash has a larger fence, and an error of Redis or of the network, after which the
+// fields may be set or not. values must not have the field "fence".
 func HSet(ctx context.Context, client redis.Scripter, key string, fence int64, values map[string]string) error {
 	args := make([]any, 0, 2*len(values))
 	for name, value := range values {

@@ -10,8 +10,9 @@ import (
 	"github.com/quorumlock/redlock/internal/nodeurl"
 )
 
-// Fresh makes real Redis servers that the test has just started, in containers say, vote at once. It is
-// redlock prepare --fresh. A server that is not empty ends the test: a client may hold a lock there.
+// Fresh makes real Redis servers, which the test has just started (in containers, say), vote at once and not after a
+// quarantine, as redlock prepare --fresh does. A server that is not empty ends the test: a client may hold a lock
+// there.
 func Fresh(t testing.TB, urls ...string) {
 	t.Helper()
 	for i, url := range urls {

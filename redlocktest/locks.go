@@ -13,15 +13,15 @@ import (
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
-// Lose takes a lock away from its holder, in all its modes, as if the nodes had dropped it. Its keys are
-// gone, and its contexts have ended with redlock.ErrLost, when Lose returns. No node is in quarantine after
-// that, and the lock is free: for the holder that begins anew, a waiter, or [Nodes.Hold]. Lose ends the
-// test if nobody holds the lock, which [Nodes.Held] reports.
+// Lose takes a lock away from its holders, whatever their modes, as if the nodes had dropped it. Its keys are gone, and
+// its contexts have ended with redlock.ErrLost, when Lose returns. No node is in quarantine after that, and the lock is
+// free: for the holder that begins anew, a waiter, or [Nodes.Hold]. Lose ends the test if nobody holds the lock, which
+// [Nodes.Held] reports.
 //
-// Where a node is away as well, the others' word is not enough: the holder goes on until the validity of
-// the lock ends, within its TTL, and Lose waits for that. A holder whose Locker was not made by
-// [Nodes.Locker] is not waited for. It learns of the loss with its next extension, which is after a third
-// of the TTL if the lock is renewed; for it the name is the key, with Options.Prefix.
+// Where a node is away as well, the others' word is not enough: the holder goes on until the validity of the lock ends,
+// within its TTL, and Lose waits for that. A holder whose Locker was not made by [Nodes.Locker] is not waited for. It
+// learns of the loss with its next extension, which is after a third of the TTL if the lock is renewed; for it the name
+// is the key, with Options.Prefix.
 func (n *Nodes) Lose(name string) {
 	n.t.Helper()
 	locks, keys := n.holding(name)
@@ -52,7 +52,7 @@ func (n *Nodes) Held(name string) bool {
 	return false
 }
 
-// having yields each node that has one of these keys, or a slot of one, and that key.
+// having yields each node that has one of these keys, or the key of one of its semaphore slots, with the key found.
 func (n *Nodes) having(keys []string) iter.Seq2[*memredis.Node, string] {
 	return func(yield func(*memredis.Node, string) bool) {
 		for _, node := range n.nodes {
@@ -65,7 +65,8 @@ func (n *Nodes) having(keys []string) iter.Seq2[*memredis.Node, string] {
 	}
 }
 
-// holding returns the locks on a name that are held by Lockers made here, and the keys that it has.
+// holding returns the locks with this name that Lockers of n.Locker hold, and their keys. The name itself is among the
+// keys, for holders whose Locker was made elsewhere.
 func (n *Nodes) holding(name string) (locks []*redlock.Lock, keys []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -102,7 +103,7 @@ func (n *Nodes) Hold(name string, options ...redlock.AcquireOption) *redlock.Loc
 	return l
 }
 
-// other returns the Locker of the other process.
+// other returns a new Locker, which stands for another process, for Hold.
 func (n *Nodes) other() *redlock.Locker {
 	n.t.Helper()
 	n.mu.Lock()

@@ -31,14 +31,14 @@ type Nodes struct {
 	opts redlock.Options          // of the Locker that was made last
 }
 
-// New starts three nodes, enough for a quorum without one of them. For virtual time, call it inside of the
-// bubble. The nodes, and what is made of them, end with the test.
+// New starts three nodes, enough for a quorum without one of them. For virtual time, call it inside of the bubble
+// (package testing/synctest). The nodes, and what is made of them, end with the test.
 func New(t testing.TB) *Nodes {
 	t.Helper()
 	return NewN(t, 3)
 }
 
-// NewN starts n nodes.
+// NewN starts n nodes, as New does three.
 func NewN(t testing.TB, n int) *Nodes {
 	t.Helper()
 	if n < 1 {
@@ -82,15 +82,14 @@ func (n *Nodes) Addr(i int) string {
 	return n.node(i).Addr()
 }
 
-// Keys lists the keys of locks at node i, sorted, whatever state it is in.
+// Keys returns the keys of locks at node i, sorted, whatever state the node is in.
 func (n *Nodes) Keys(i int) []string {
 	n.t.Helper()
 	return n.node(i).Engine.Keys()
 }
 
-// Locker returns a Locker on the nodes, with these options; nil means the defaults, as for redlock.New.
-// Each call stands for another process. The Locker is closed with the test; a test that closes it itself
-// does no harm.
+// Locker returns a Locker on the nodes, with these options; nil means the defaults, as for redlock.New. Each call
+// stands for another process. The Locker is closed with the test; a test that closes it itself does no harm.
 func (n *Nodes) Locker(opts *redlock.Options) *redlock.Locker {
 	n.t.Helper()
 	var o redlock.Options
@@ -132,7 +131,7 @@ func (n *Nodes) locker(o redlock.Options) *redlock.Locker {
 	return lk
 }
 
-// calm ends the faults that make closing wait.
+// calm ends the faults with which the nodes would make a Locker's Close wait.
 func (n *Nodes) calm() {
 	for _, node := range n.nodes {
 		node.Path.SetDelay(0)
@@ -169,10 +168,9 @@ func (n *Nodes) clients() []*redis.Client {
 	return clients
 }
 
-// URLs returns an address on the loopback interface for each node, for code that connects by itself:
-// redlock.Connect, the command redlock, a program in another process. Faults reach these connections, too;
-// a node that was killed resets them. It ends a test that calls it inside of a bubble, where nobody can
-// wait for a network.
+// URLs returns an address on the loopback interface for each node, for code that connects by itself: redlock.Connect,
+// the command redlock, a program in another process. Faults reach these connections, too; a node that was killed resets
+// them. It ends a test that calls it inside of a bubble, where nobody can wait for a network.
 func (n *Nodes) URLs() []string {
 	n.t.Helper()
 	if inBubble() {
@@ -194,21 +192,20 @@ func (n *Nodes) URLs() []string {
 	return urls
 }
 
-// Kill ends node i as SIGKILL does: connections break, and new ones are refused. Its data stays until it is
-// restarted.
+// Kill ends node i as SIGKILL does: connections break, and new ones are refused. Its data stays until it is restarted.
 func (n *Nodes) Kill(i int) {
 	n.t.Helper()
 	n.node(i).Kill()
 }
 
-// Restart starts node i with the data that it had, as a node with appendonly persistence does; keys have
-// gone on expiring. A node that runs is killed first. It is in quarantine then.
+// Restart starts node i with the data that it had, as a node with appendonly persistence does; keys have gone on
+// expiring. If the node runs, Restart kills it first. The restarted node has no vote for a quarantine.
 func (n *Nodes) Restart(i int) {
 	n.t.Helper()
 	n.node(i).Restart(true)
 }
 
-// RestartEmpty starts node i without its data. A node that runs is killed first. It is in quarantine then.
+// RestartEmpty is [Nodes.Restart] without the data.
 func (n *Nodes) RestartEmpty(i int) {
 	n.t.Helper()
 	n.node(i).Restart(false)
@@ -262,7 +259,7 @@ func (n *Nodes) Refuse(i int, message string) {
 	n.node(i).Engine.Refuse(r)
 }
 
-// Step sets the clock of node i forward by d, or back: its keys expire so much sooner, or later.
+// Step sets the clock of node i forward by d, or back if d is negative: its keys expire so much sooner, or later.
 func (n *Nodes) Step(i int, d time.Duration) {
 	n.t.Helper()
 	n.node(i).Engine.Step(d)

@@ -20,14 +20,12 @@ import (
 // Where callbacks are slower than the operations, the next operations are not followed at all, and of others Wait
 // and Node may be missing; redlock.Hooks.Warning tells how much was dropped.
 type Trace struct {
-	// Start is called when an operation begins. What it returns is passed to the other
-	// callbacks in the place of the caller's context, and nowhere else. A renewal has no caller:
-	// Start gets what it returned when the lock was acquired, without its end. Start must not call
-	// the Locker.
+	// Start is called when an operation begins. What it returns is passed to the other callbacks in the place of the
+	// caller's context, and nowhere else. A renewal has no caller: Start gets what it returned when the lock was
+	// acquired, without its end. Start must not call the Locker.
 	Start func(context.Context, Operation) context.Context
 
-	// Wait is called when an acquire has to wait: before the first time, and each time that it has
-	// asked in vain.
+	// Wait is called when an acquire has to wait: before the first time, and each time that it has asked in vain.
 	Wait func(context.Context, Operation)
 
 	// Node is called with a node's answer to a step of an operation. A step is over as soon as
@@ -45,8 +43,8 @@ type Trace struct {
 	ID func(context.Context) string
 }
 
-// Join returns a Trace that calls all of these, in this order; any may be nil. What one Start
-// returns is what the next one gets. The first ID that is not empty counts. Join returns nil if no callback is set.
+// Join returns a Trace that calls all of these, in this order; any may be nil. Each Start gets the context that the one
+// before has returned. The first ID that is not empty counts. Join returns nil if no callback is set.
 func Join(traces ...*Trace) *Trace {
 	all := slices.DeleteFunc(slices.Clone(traces), func(t *Trace) bool {
 		return t == nil || t.Start == nil && t.Wait == nil && t.Node == nil && t.End == nil && t.ID == nil
@@ -98,12 +96,11 @@ func Join(traces ...*Trace) *Trace {
 	return j
 }
 
-// An Operation is one call for a lock, from beginning to end, and what is known of it when a
-// callback is called.
+// An Operation is one call for a lock, from beginning to end, and what is known of it when a callback is called.
 //
-// What sends nothing is no operation: to join a hold under the lock's own context, to release a
-// hold that other handles are still in, or a lock that has ended (redlock.Hooks.Lost has told
-// that). Nor is it one to give back what a failed attempt was granted.
+// What sends nothing is no operation: to join a hold under the lock's own context, to release a hold that other handles
+// are still in, or a lock that has ended (redlock.Hooks.Lost has told that). Nor is it one to give back what a failed
+// attempt was granted.
 type Operation struct {
 	Op   string // "acquire", "try-acquire", "attach", "extend", "renew" (an extension by the library itself), "release" or "break"
 	Name string // the lock

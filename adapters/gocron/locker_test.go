@@ -12,12 +12,13 @@ import (
 	"github.com/quorumlock/redlock"
 	gocronredlock "github.com/quorumlock/redlock/adapters/gocron"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // TestOncePerTick: five schedulers and a job that takes no time. The last two cases show that the
 // job runs twice without MinHold.
 func TestOncePerTick(t *testing.T) {
-	const ticks = 12
+	ticks := need.Sized(6, 12, 12)
 	started := func(after time.Duration) func(int) gocron.JobDefinition { // one after another
 		return func(n int) gocron.JobDefinition {
 			time.Sleep(time.Duration(n) * after)
@@ -48,7 +49,7 @@ func TestOncePerTick(t *testing.T) {
 					schedule(t, time.Duration(n)*test.apart, gocron.WithDistributedLocker(locks), test.when(n),
 						gocron.NewTask(func() { d.note(n) }), skipped.listen())
 				}
-				time.Sleep(time.Until(begin.Add((ticks + 1) * interval)))
+				time.Sleep(time.Until(begin.Add(time.Duration(ticks+1) * interval)))
 				all := d.who(d.first(), ticks)
 				once, runs := 0, 0
 				for _, who := range all {

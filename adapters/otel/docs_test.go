@@ -9,11 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // TestReadmeCode builds the programs in README.md, each in a directory of this module
 // that only the go command sees.
 func TestReadmeCode(t *testing.T) {
+	if need.Raced {
+		need.Elsewhere(t, "a run without the race detector reads the same document")
+	}
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

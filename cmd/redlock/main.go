@@ -54,7 +54,7 @@ func main() {
 	os.Exit(code)
 }
 
-// main1 is main without the process. It returns the exit code.
+// main1 is main without the process: it gets what a process has, and returns the exit code.
 func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := console.New(env, stdin, stdout, stderr)
 	defer c.Close()

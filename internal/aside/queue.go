@@ -33,8 +33,8 @@ const (
 	Final
 )
 
-// A Queue runs callbacks in the order in which they were added. It has a goroutine while there is something to run. The
-// zero Queue is ready for use.
+// A Queue runs callbacks in the order in which they were added, on a goroutine that it has while there is something to
+// run. The zero Queue is ready for use.
 type Queue struct {
 	// Dropped is called on the Queue's goroutine when calls were dropped, once a minute at most: with their number, and
 	// the slowest callback since the Queue was empty, and how long that took. Nil: not reported.
@@ -60,7 +60,7 @@ type call struct {
 }
 
 // Add makes a callback run after all that were added before. It never waits. name identifies the callback in reports.
-// False: the callback will not run, since the Queue is closed, or full of Detail.
+// False: the callback will not run, since the Queue is closed, or class is Detail and too many calls wait (full).
 func (q *Queue) Add(class Class, name string, f func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -82,10 +82,10 @@ func (q *Queue) Add(class Class, name string, f func()) bool {
 	return true
 }
 
-// full reports whether no more Detail is taken. Caller holds q.mu.
+// full reports whether so many calls wait that a new Detail is dropped. Caller holds q.mu.
 func (q *Queue) full() bool { return len(q.waits[Detail])+len(q.waits[Final]) >= mostDetails }
 
-// put adds a call, and take removes the oldest of a class. Caller holds q.mu.
+// put adds a call behind all others. take returns and removes the oldest one of its class. Caller of both holds q.mu.
 func (q *Queue) put(class Class, name string, f func()) {
 	q.added++
 	q.waits[class] = append(q.waits[class], call{q.added, name, f})
@@ -99,7 +99,7 @@ func (q *Queue) take(class Class) call {
 	return c
 }
 
-// Full reports whether a Detail would be dropped now, and counts one as dropped if so.
+// Full reports whether Add would refuse a Detail now, and counts one as dropped if so, except after Close.
 func (q *Queue) Full() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -129,7 +129,7 @@ func (q *Queue) run() {
 	}
 }
 
-// next returns what the goroutine runs next; false: nothing is left, and the goroutine ends.
+// next returns the call that run makes next: the oldest one, or a report of dropped calls. False: none is left.
 func (q *Queue) next() (func(), bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -160,7 +160,7 @@ func (q *Queue) next() (func(), bool) {
 	return c.f, true
 }
 
-// Wait waits until all callbacks have run that were added before. False: ctx has ended first.
+// Wait waits until all callbacks that were added before have run, and returns true; false if ctx ends first.
 func (q *Queue) Wait(ctx context.Context) bool {
 	done := make(chan struct{})
 	q.mu.Lock()
@@ -178,8 +178,8 @@ func (q *Queue) Wait(ctx context.Context) bool {
 	}
 }
 
-// Close takes no more callbacks, and waits at most limit for those that were added before. It returns how many will not
-// run, and the name of the callback that has not returned; "": none. The goroutine ends with that callback.
+// Close takes no more callbacks, and waits at most limit for those that were added before. left is how many will not
+// run. stuck is the name of the one that has not returned; "": none. When it does return, the Queue's goroutine ends.
 func (q *Queue) Close(limit time.Duration) (left int, stuck string) {
 	q.mu.Lock()
 	q.closed = true

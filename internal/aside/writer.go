@@ -22,12 +22,12 @@ type Writer struct {
 }
 
 // NewWriter returns a Writer to another writer. While bound bytes or more would wait, Write drops what it gets. Once
-// there is room again, the Writer writes what told returns for the number of dropped calls.
+// there is room again, the Writer first writes told(n), a text about the n calls of Write that were dropped.
 func NewWriter(to io.Writer, bound int, told func(dropped int) string) *Writer {
 	return &Writer{to: to, bound: bound, told: told}
 }
 
-// Write takes all of p, or drops it, and returns at once. The error is always nil.
+// Write queues all of p for the other writer, or drops all of it, and returns at once. The error is always nil.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,7 +39,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// add passes p on, after the text of told about what was dropped before. Caller holds w.mu.
+// add queues p for the other writer, behind the text of told if calls of Write were dropped before. Caller holds w.mu.
 func (w *Writer) add(p []byte) {
 	var text []byte
 	if w.dropped > 0 {
@@ -59,7 +59,7 @@ func (w *Writer) add(p []byte) {
 	})
 }
 
-// Flush waits until all is written, or ctx ends. It returns ctx's cause then, else the error of the last failed write.
+// Flush waits until all is written, and returns the error of the last failed write; ctx's cause if ctx ends first.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.mu.Lock()
 	if w.dropped > 0 && w.waiting < w.bound {
@@ -74,7 +74,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	return w.err
 }
 
-// Close is Flush, for at most limit. What is written afterwards is lost.
+// Close waits as Flush does, for at most limit, and then ends the Writer: what is written afterwards is lost.
 func (w *Writer) Close(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

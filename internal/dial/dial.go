@@ -22,15 +22,15 @@ import (
 // A Func makes a connection: the type of redis.Options.Dialer.
 type Func func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Plain makes connections without TLS. The timeout bounds each of them, and so does its context.
+// Plain returns a Func that makes connections without TLS. Each gets at most timeout, and ends with its context.
 func Plain(timeout time.Duration) Func {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, addr)
 	}
 }
 
-// Secure makes connections with TLS. It calls settings for each of them: files with certificates may have been replaced
-// since the last one. Unless the settings have a ServerName, the certificate must be for the host in the address.
+// Secure returns a Func that makes connections with TLS. It calls settings for each one, since files with certificates
+// may have been replaced. Unless the settings have a ServerName, the certificate must be for the host in the address.
 func Secure(timeout time.Duration, settings func() (*tls.Config, error)) Func {
 	plain := Plain(timeout)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -57,8 +57,8 @@ func Secure(timeout time.Duration, settings func() (*tls.Config, error)) Func {
 	}
 }
 
-// Bounded returns o's dialer, or go-redis's own if it has none, with connections from which go-redis reads within bounds
-// (resp.Bounded). Such a client speaks RESP2.
+// Bounded returns a Func that dials as a client with the options o does. Its connections hand on only replies within
+// bounds (resp.Bounded). The client must speak RESP2.
 func Bounded(o *redis.Options) Func {
 	dial := o.Dialer
 	if IsDefault(dial) {
@@ -83,8 +83,8 @@ type bounded struct {
 
 func (b bounded) Read(to []byte) (int, error) { return b.replies.Read(to) }
 
-// IsDefault reports whether a dialer is go-redis's own, that of a client whose settings have none. Such dialers capture
-// different variables, but have their code in common.
+// IsDefault reports whether dialer is nil, or the one that go-redis gives a client without a dialer. Such dialers are
+// different closures of one function, so IsDefault compares the addresses of their code.
 func IsDefault(dialer func(context.Context, string, string) (net.Conn, error)) bool {
 	return dialer == nil || reflect.ValueOf(dialer).Pointer() == theirs()
 }
@@ -97,7 +97,7 @@ var theirs = sync.OnceValue(func() uintptr {
 	return reflect.ValueOf(client.Options().Dialer).Pointer()
 })
 
-// Host is the host of an address, or the address if it has no port.
+// Host returns the host of an address HOST:PORT, or all of addr if it has no port.
 func Host(addr string) string {
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		return host
@@ -105,10 +105,9 @@ func Host(addr string) string {
 	return addr
 }
 
-// shake makes a TLS connection of one without. A Redis port without TLS takes the handshake for the beginning of a
-// line, and waits for the end of that line, which never comes, since the handshake has a NUL. So the handshake gets
-// three quarters of the time until ctx ends; after that, another connection asks the port in plain text (again makes
-// it), and the answer tells what the port is.
+// shake makes a TLS connection of conn. A Redis port without TLS takes the handshake for the beginning of a line, and
+// waits for its end, which never comes, since the handshake has a NUL. So the handshake gets three quarters of the time
+// until ctx ends. Then again makes another connection: if a PING on it is answered, the error is ErrPlain.
 func shake(ctx context.Context, conn net.Conn, settings *tls.Config, again func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	until, _ := ctx.Deadline()
 	if err := conn.SetDeadline(time.Now().Add(time.Until(until) * 3 / 4)); err != nil {
@@ -131,8 +130,7 @@ func shake(ctx context.Context, conn net.Conn, settings *tls.Config, again func(
 	return nil, err
 }
 
-// speaksPlain reports whether a port answers a PING without TLS, as Redis does, even if with an error. It ends with
-// ctx.
+// speaksPlain reports whether a port answers a PING without TLS, be it with an error. dial connects. ctx bounds it.
 func speaksPlain(ctx context.Context, dial func(context.Context) (net.Conn, error)) bool {
 	conn, err := dial(ctx)
 	if err != nil {

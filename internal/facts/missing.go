@@ -13,8 +13,7 @@ var missing = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)^unknown subcommand .*'([a-z]+)'\. Try ([a-z]+) help`),
 }
 
-// Missing is the command, in capitals, that a server does not have, by the text of its error. It is empty for all
-// other errors.
+// Missing returns the command, in capitals, that a server lacks, by the text of its error; "" for all other errors.
 func Missing(text string) string {
 	text = strings.TrimPrefix(text, "ERR ")
 	for _, way := range missing {
@@ -30,8 +29,7 @@ func Missing(text string) string {
 // lacks is the field for a command that the server does not have. INFO cannot have it, since its name has a colon.
 const lacks = "command:lacks"
 
-// Lacks is an error, as the server would send it, that names a command which locks need and which the server does not
-// have; nil: none is known.
+// Lacks returns the error of a command that locks need and the server lacks, in the server's words; nil: none is known.
 func (f Facts) Lacks() error {
 	if name := f[lacks]; name != "" {
 		return said("ERR unknown command '" + strings.ToLower(name) + "'")

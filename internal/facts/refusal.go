@@ -2,15 +2,14 @@ package facts
 
 import "strings"
 
-// Code is the word in the text of a server's error that names its kind: NOPERM, OOM, READONLY. It
-// is the first word, except in the errors of commands within a script.
+// Code returns the word for the kind of a server's error, such as NOPERM or OOM: the first of its text, but for errors
+// of commands within a script.
 func Code(text string) string {
 	switch {
 	// Denied by an ACL: since 7.2, and before. Neither text has the code NOPERM.
 	case strings.Contains(text, "ACL failure in script"), strings.Contains(text, "The user executing the script can't"):
 		return "NOPERM"
-	// Before 7.0: "ERR Error running script (call to f_SHA): @user_script:1: @user_script: 1: -OOM
-	// command not …"
+	// Before 7.0: "ERR Error running script (call to f_SHA): @user_script:1: @user_script: 1: -OOM command not …"
 	case strings.HasPrefix(text, "ERR Error running script "):
 		for _, part := range strings.Split(text, ": ")[1:] {
 			word, _, _ := strings.Cut(strings.TrimPrefix(part, "-"), " ")
@@ -23,8 +22,8 @@ func Code(text string) string {
 	return code
 }
 
-// Discreet removes from an error the arguments of a command that the server does not know and
-// repeats: those of AUTH and HELLO are user and password.
+// Discreet returns err without the arguments that a server repeats of a command that it does not know: those of AUTH
+// and HELLO are user and password.
 func Discreet(err error) error {
 	if err == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 // kept is the field for the reply of probe.lua. INFO cannot have it, since its name has a colon.
 const kept = "scripts:kept"
 
-// Probed takes the reply of probe.lua. An error says nothing about scripts: it may come from an
-// ACL, or from a server that loads its data. But it may say that the server has no EVAL.
+// Probed adds what probe.lua has replied: whether the server keeps scripts, or which command it lacks. An error in its
+// place may come from an ACL, or from a server that loads its data: it counts only if it says that EVAL is missing.
 func (f Facts) Probed(reply any, err error) {
 	switch v := reply.(type) {
 	case int64:
@@ -38,7 +38,7 @@ var vendors = []struct{ field, name string }{
 	{"kvrocks_version", "Kvrocks"},
 }
 
-// Server is the kind of server and its version.
+// Server returns the kind of server and its version, for messages.
 func (f Facts) Server() string {
 	for _, v := range vendors {
 		if version := f[v.field]; version != "" {
@@ -55,11 +55,11 @@ func (f Facts) Server() string {
 	return "Redis " + version
 }
 
-// KeepsScripts reports whether scripts outlive the process that got them, and whether that is
-// known.
+// KeepsScripts reports whether another process than the one that was sent a script may know it, since the server saves
+// or replicates scripts. known is false if the server does not say.
 //
-// A node proves that it has not forgotten by a script that has the run_id of its process in its
-// text. If scripts reach other processes, that proves nothing.
+// A node shows that it is the same process as before by knowing a script whose text has the process's run_id. If
+// scripts reach other processes, that proves nothing.
 func (f Facts) KeepsScripts() (keeps, known bool) {
 	if said, ok := f[kept]; ok {
 		return said == "true", true
@@ -78,8 +78,7 @@ func (f Facts) major() (n int, ok bool) {
 	return n, err == nil
 }
 
-// Unsupported says why locks on a server of this kind are not safe, and what to do; "": they are
-// safe.
+// Unsupported returns why locks on a server of this kind are not safe, and what to do; "" and "": they are safe.
 func (f Facts) Unsupported() (why, todo string) {
 	const instead = "use Redis 7.0 or later, Valkey or Redict"
 	keeps, _ := f.KeepsScripts()

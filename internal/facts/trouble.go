@@ -23,14 +23,14 @@ func (t *Trouble) Error() string { return t.What }
 
 func (t *Trouble) Unwrap() error { return t.Err }
 
-// Lasting reports whether an error is one that waiting does not end: a wrong password, a missing right, a
-// certificate that is not trusted, a server that speaks no TLS, a name that does not exist.
+// Lasting reports whether it is known that waiting does not end an error of a connection: a wrong password, a missing
+// right, a certificate that is not trusted, a server that speaks no TLS, a name that does not exist.
 func Lasting(err error) bool {
 	t := TroubleOf(err)
 	return t != nil && t.Lasting
 }
 
-// Todo says what to do about an error of a connection; "": nothing is known that fits.
+// Todo returns what to do about an error of a connection; "": no advice is known.
 func Todo(err error) string {
 	if t := TroubleOf(err); t != nil {
 		return t.Todo
@@ -38,8 +38,7 @@ func Todo(err error) string {
 	return ""
 }
 
-// Explain gives the error in words for the operator, if it is known what it means. The error itself is
-// wrapped.
+// Explain returns err in words for the operator, as a *Trouble that wraps it; err itself if its meaning is not known.
 func Explain(err error) error {
 	if t := TroubleOf(err); t != nil {
 		return t
@@ -61,7 +60,7 @@ const (
 	todoClients  = "raise maxclients of the server, or let fewer clients use it"
 )
 
-// TroubleOf is the Trouble that an error is, or means; nil: none that is known.
+// TroubleOf returns the Trouble that err wraps, or that explains it; nil: none does, or err is nil.
 func TroubleOf(err error) *Trouble {
 	var known *Trouble
 	var said interface{ RedisError() }
@@ -76,8 +75,8 @@ func TroubleOf(err error) *Trouble {
 	return ofConnection(err)
 }
 
-// ofReply is the Trouble of an error that the server sent. The text is the server's, since people
-// search for it.
+// ofReply returns the Trouble that explains an error reply of the server, in the server's words, since people search
+// for these; nil: its meaning is not known.
 func ofReply(err error) *Trouble {
 	text := err.Error()
 	if at := strings.Index(text, ": "); strings.HasPrefix(text, "failed to ") && at > 0 {
@@ -103,7 +102,7 @@ func ofReply(err error) *Trouble {
 	return t
 }
 
-// ofConnection is the Trouble of an error that is no reply.
+// ofConnection returns the Trouble that explains an error of the network or of TLS; nil: its meaning is not known.
 func ofConnection(err error) *Trouble {
 	t := &Trouble{Err: err, Lasting: true}
 	var (
@@ -147,7 +146,7 @@ func ofConnection(err error) *Trouble {
 	return t
 }
 
-// inner is the text of an error without the operation and the address.
+// inner returns the text of an error, without the address if it is one of package net.
 func inner(err error) string {
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		return op.Op + ": " + op.Err.Error()
@@ -159,7 +158,7 @@ func clean(text string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(text, "x509: "), "tls: ")
 }
 
-// plain reports whether bytes are the beginning of a reply in RESP, or of HTTP.
+// plain reports whether bytes are the beginning of a reply in RESP or HTTP, so that the port does not speak TLS.
 func plain(b []byte) bool {
 	return len(b) > 0 && strings.IndexByte("-+:$*H", b[0]) >= 0
 }

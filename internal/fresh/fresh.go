@@ -31,13 +31,14 @@ end
 return 1`
 
 // Unused reports whether a server has no key at all: nobody has used it since it was started, or it has lost its data.
-// It returns an error if the server does not let the user see that.
+// It returns an error if the server does not tell this user.
 func Unused(ctx context.Context, client *redis.Client) (bool, error) {
 	return runUnused(ctx, client, "")
 }
 
-// SettleUnused writes the marker of a server that has been running for a long time, if Unused, and reports whether it
-// did. Its caller has been told that nobody can hold a lock on the server: one that has lost its data looks the same.
+// SettleUnused writes a marker (the key that says since when the server has its data) if a server is Unused, and
+// returns whether it did. The server then votes at once, as one that has run for years. A server that has lost its data
+// looks the same: call this only if the operator vouches that no client holds a lock there.
 func SettleUnused(ctx context.Context, client *redis.Client) (bool, error) {
 	mark, err := settled(ctx, client)
 	if err != nil {
@@ -55,7 +56,7 @@ func runUnused(ctx context.Context, client *redis.Client, mark string) (bool, er
 	return n == 1, err
 }
 
-// empty reports whether no database of a server has a key, by what INFO says.
+// empty reports whether no database of a server has a key, by INFO keyspace; an error if INFO does not say.
 func empty(ctx context.Context, client *redis.Client) (bool, error) {
 	info, err := client.Info(ctx, "keyspace").Result()
 	if err != nil {
@@ -74,8 +75,8 @@ func empty(ctx context.Context, client *redis.Client) (bool, error) {
 	return true, nil
 }
 
-// Settle writes the marker of a server that has been running for a long time. Its caller has just started the server,
-// and knows that the server cannot have lost anything.
+// Settle writes a marker, as SettleUnused does, whatever keys the server has. Call it only for a server that the caller
+// has just started, so that it cannot have lost a lock.
 func Settle(ctx context.Context, client *redis.Client) error {
 	mark, err := settled(ctx, client)
 	if err != nil {
@@ -84,7 +85,7 @@ func Settle(ctx context.Context, client *redis.Client) error {
 	return client.Set(ctx, script.Marker, mark, 0).Err()
 }
 
-// settled makes the marker of a server that has been running for ten years, from the run_id and time it reports.
+// settled returns the marker of a server as if it had run for ten years, from the run_id and the time that it reports.
 func settled(ctx context.Context, client *redis.Client) (string, error) {
 	info, err := client.Info(ctx, "server").Result()
 	if err != nil {

@@ -29,7 +29,7 @@ return 1`
 
 // Restore makes a node forget its set, as Forget does, and makes it a member of another one in the same step: so no
 // client tells it another description in between. An operator decides this. told is what the node is to keep, and
-// before what it keeps, as the operator has seen it. False: the node keeps something else, and Restore changed nothing.
+// before what the operator has seen it keep. If it keeps something else, Restore changes nothing, and returns false.
 func Restore(ctx context.Context, client *redis.Client, told wire.Kept, before string) (bool, error) {
 	n, err := client.Eval(ctx, restore, []string{script.Told, script.Marker, script.Choice}, told.String(), before).Int()
 	return n == 1, err

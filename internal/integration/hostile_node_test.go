@@ -190,8 +190,8 @@ var (
 		"MOVED":             {"-MOVED 1 127.0.0.1:1\r\n", ""},
 		"LOADING":           {"-LOADING Redis is loading the dataset in memory\r\n", ""},
 		"three replies":     {"+OK\r\n:1\r\n*1\r\n$1\r\na\r\n", ""},
-		"a long holder":     {"*3\r\n:1000\r\n$16000000\r\n" + strings.Repeat("x", 16000000) + "\r\n:1700000000000000\r\n", ""},
-		"a long string":     {"$16000000\r\n" + strings.Repeat("x", 16000000) + "\r\n", ""},
+		"a long holder":     {"*3\r\n:1000\r\n$1000000\r\n" + strings.Repeat("x", 1000000) + "\r\n:1700000000000000\r\n", ""},
+		"a long string":     {"$1000000\r\n" + strings.Repeat("x", 1000000) + "\r\n", ""},
 	}
 )
 

@@ -12,8 +12,8 @@ import (
 // Two uses of a lock. Each is a function over any Locker, so that it serves as an example, and as a
 // test on real servers.
 
-// NineWorkers starts nine workers that acquire one lock at the same moment. One of them gets it and
-// keeps it; the others then ask once more, and their errors have the holder's token.
+// NineWorkers has nine workers call Acquire at the same moment. It returns the locks that they got, which should be
+// one, and the errors of the others when they then try once more: these name the holder's token.
 func NineWorkers(ctx context.Context, lk *redlock.Locker, name string) (winners []*redlock.Lock, losers []error) {
 	waiting, decided := context.WithCancel(ctx)
 	defer decided()
@@ -43,7 +43,7 @@ func NineWorkers(ctx context.Context, lk *redlock.Locker, name string) (winners 
 	return winners, losers
 }
 
-// Holder is the token that holds the lock according to a majority of the nodes; empty, if none does.
+// Holder returns the token that a quorum of nodes names in err as the holder's; "": no quorum does.
 func Holder(err error) string {
 	var q *redlock.QuorumError
 	if !errors.Is(err, redlock.ErrHeld) || !errors.As(err, &q) {
@@ -63,7 +63,7 @@ func Holder(err error) string {
 	return ""
 }
 
-// locked wraps f in a function that runs it under a lock.
+// locked returns a function that calls f while it holds the lock with this name, and returns the error of Do.
 func locked(lk *redlock.Locker, name string, f func() error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return lk.Do(ctx, name, func(context.Context, *redlock.Lock) error { return f() })
@@ -72,8 +72,8 @@ func locked(lk *redlock.Locker, name string, f func() error) func(context.Contex
 
 var errOutOfPaper = errors.New("out of paper")
 
-// UnderLock runs three functions under a lock: one succeeds, one fails and one panics. It returns
-// the result of each.
+// UnderLock runs three functions under a lock: one succeeds, one fails and one panics. It returns the result of each as
+// text, and stops with an error text if the lock is not free afterwards.
 func UnderLock(ctx context.Context, lk *redlock.Locker, name string) (said []string) {
 	for _, f := range []func() error{
 		func() error { return nil },

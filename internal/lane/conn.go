@@ -80,8 +80,8 @@ func (n *Lane) write() {
 	}
 }
 
-// send writes the batch of f. Once f is in n.owed, its requests belong to the reader, which answers them at once if the
-// connection has failed. So send puts f into n.owed also after an error.
+// send binds the batch of f (Node.Bind) and writes it to the server. Once f is in n.owed, its requests belong to the reader,
+// which answers them at once if the connection has failed. So send puts f into n.owed also after an error.
 func (n *Lane) send(f *flight) {
 	var err error
 	if f.first {
@@ -133,8 +133,8 @@ func (n *Lane) read() {
 	}
 }
 
-// setBroken records why the connection has failed (err), and returns the reason that is on record. The first reason stays,
-// unless it is net.ErrClosed, which only says that this process has closed the connection.
+// setBroken records err as the reason why the connection has failed, unless one is on record, and returns the reason on
+// record. It replaces net.ErrClosed, which only says that this process has closed the connection.
 func (n *Lane) setBroken(err error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -199,14 +199,14 @@ func (n *Lane) connect() bool {
 	}
 }
 
-// returned records that Connect or Join has returned: the server owes the writer no answer any more (owing).
+// returned notes that the writer's call of Connect or Join has returned: for owing, the server owes it no answer any more.
 func (n *Lane) returned() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.writerWaits = time.Time{}
 }
 
-// next waits until the writer has something to do: send (f is the batch), or rejoin, reconnect or end (f is nil).
+// next waits until the writer has something to do: send (f is the batch to send), or rejoin, reconnect or end (f is nil).
 func (n *Lane) next() (f *flight, do int) {
 	for {
 		n.mu.Lock()
@@ -233,7 +233,7 @@ func (n *Lane) next() (f *flight, do int) {
 	}
 }
 
-// todo returns what the writer does next: send, rejoin … It queues pending releases that are due. Caller holds n.mu.
+// todo returns what the writer does next: send, rejoin … First, it queues pending releases when due. Caller holds n.mu.
 func (n *Lane) todo() int {
 	if len(n.pendingReleases) > 0 && n.broken == nil && !n.clock.Now().Before(n.retry) {
 		n.requeuePending()
@@ -297,8 +297,8 @@ func (n *Lane) nudge() {
 	}
 }
 
-// take moves up to maxBatch requests from the queue to a flight; f is nil if none is to be sent. dropped has the requests
-// whose answer nobody wants any more: take removes them, too, and the caller answers them. Caller holds n.mu.
+// take moves up to maxBatch requests from the queue to f, the batch to send; f is nil if there is none. dropped has the
+// requests whose answer nobody wants any more: take removes them, too, and the caller answers them. Caller holds n.mu.
 func (n *Lane) take() (f *flight, dropped []*Request) {
 	if len(n.queue) == 0 {
 		return nil, nil
@@ -340,8 +340,8 @@ func (n *Lane) take() (f *flight, dropped []*Request) {
 	return f, dropped
 }
 
-// settle records where the tokens of f's requests are now, by their replies, then delivers the replies. The flight stays in
-// n.owed until they are delivered, so the lane does not end before: a recipient may release what was granted. The time that
+// settle notes by the judged replies to f's requests which tokens the node has now, then delivers the replies. The flight f
+// stays in n.owed until then, so the lane does not end before: a recipient may release what was granted. The time that
 // recipients take does not count as silence of the node.
 func (n *Lane) settle(f *flight) {
 	n.mu.Lock()
@@ -379,7 +379,7 @@ func (n *Lane) settle(f *flight) {
 	}
 }
 
-// place notes by q.Reply whether the node has q's token; an unsettled release stays pending (sent again). Caller holds n.mu.
+// place notes by q.Reply whether the node has q's token. An unsettled release is sent again (pending). Caller holds n.mu.
 func (n *Lane) place(q *Request) {
 	switch at := n.at(q.Claim); {
 	case q.Op == wire.Release && !q.Reply.Status.SettlesRelease():
@@ -406,8 +406,8 @@ func (n *Lane) place(q *Request) {
 // them in between, but does not do that all the time.
 const maxReloads = 5
 
-// reopen returns the request that must be sent because of q's reply, before everything in the queue: q itself, which is then
-// not answered yet, or the request that follows it; nil: none. Caller holds n.mu.
+// reopen returns the request that must leave because of q's reply, before all that is queued: q itself, which then counts as
+// not answered (q.Open, or see below); or a Wake, which calls the waiters (q.Waited); nil: none. Caller holds n.mu.
 //
 // A server that does not know a script, or has another marker than q says (the key that shows that no data was lost), has
 // not carried q out, so q is sent again when the node has been joined again. So is an extension: it may have been carried

@@ -76,8 +76,8 @@ type pendingRelease struct {
 	until time.Time
 }
 
-// New makes a lane, and begins to connect. The lane sends index to tried, which may be nil, when its first attempt to
-// connect has ended, with success or without. The caller ends the lane by Retire and then Close.
+// New makes the lane to srv, and begins to connect; node judges the replies. It sends index to tried, if not nil, when the
+// first attempt to connect has ended, well or not. The caller ends the lane by Retire and then Close.
 func New(index int, name string, srv Server, node Node, cfg *Config, tried chan<- int) *Lane {
 	n := &Lane{
 		Index: index, Name: name, clock: cfg.Clock, host: cfg.Host, node: node, srv: srv, timeout: cfg.NodeTimeout,
@@ -95,9 +95,9 @@ func New(index int, name string, srv Server, node Node, cfg *Config, tried chan<
 	return n
 }
 
-// Submit queues a request. It returns true if the lane knows the answer without the node: the answer is then in q.Reply, and
-// q.To is not called. Otherwise the lane calls q.To.Deliver later, once. Submit does no I/O and calls no Recipient, so the
-// caller may hold a mutex. Callers submit the steps of one claim in the order in which they are to happen.
+// Submit queues q. It returns true if the lane can answer without the node: the answer is then in q.Reply, and q.To is not
+// called. Otherwise the lane calls q.To.Deliver later, once. Submit does no I/O and calls no Recipient, so the caller may
+// hold a mutex. Callers submit the steps of one claim in the order in which they are to happen.
 func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -116,8 +116,8 @@ func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 	return false
 }
 
-// admit decides whether q goes to the server, and notes what that means for q's token. If not, ok is false, and answer is
-// the reply. It may change q (its deadline; a release to a leave). Caller holds n.mu.
+// admit decides whether q goes to the server, and notes what that means for q's token (presence). If q does not go, ok is
+// false, and answer is the reply to q. It may change q: set its deadline, or turn a release into a leave. Caller holds n.mu.
 func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	if n.retired && (n.ending || q.Op != wire.Release && q.Op != wire.Leave) {
 		return wire.Reply{Status: wire.Unfit, Err: errRetired}, false
@@ -178,8 +178,8 @@ func (n *Lane) answer(q *Request, r wire.Reply) {
 	q.To.Deliver(n, q)
 }
 
-// late reports whether q's deadline is over at now, so that nobody wants its answer. The token of a late release counts as
-// absent from then on. Caller holds n.mu.
+// late reports whether q's deadline is over at now, so that nobody wants the answer; false if q has none. From then on the
+// token of a late release counts as absent. Caller holds n.mu.
 func (n *Lane) late(q *Request, now time.Time) bool {
 	if q.Deadline.IsZero() || !now.After(q.Deadline) {
 		return false
@@ -190,8 +190,8 @@ func (n *Lane) late(q *Request, now time.Time) bool {
 	return true
 }
 
-// owing returns for how long the server has owed an answer at now, to the writer or to the oldest unanswered batch; 0: it
-// owes none. The time begins anew with each batch that is answered. Caller holds n.mu.
+// owing returns how long, at now, the server has owed an answer: to the writer's call of Connect, Join or Refresh, or else
+// to the oldest unanswered batch, since that left or the one before was answered. 0: it owes none. Caller holds n.mu.
 func (n *Lane) owing(now time.Time) time.Duration {
 	switch {
 	case !n.writerWaits.IsZero():
@@ -204,7 +204,7 @@ func (n *Lane) owing(now time.Time) time.Duration {
 	return now.Sub(n.owed[0].sent)
 }
 
-// up marks the node as reachable after the writer has connected; pending releases go first. It calls Node.Up if it was down.
+// up marks the node as reachable after the writer has connected; pending releases go first. It calls Node.Up if n was down.
 func (n *Lane) up() {
 	n.mu.Lock()
 	was, down := n.down, n.clock.Now().Sub(n.since)
@@ -216,7 +216,7 @@ func (n *Lane) up() {
 	}
 }
 
-// requeuePending puts all pending releases at the head of the queue. Caller holds n.mu.
+// requeuePending puts all pending releases (no reply has settled them) at the head of the queue. Caller holds n.mu.
 func (n *Lane) requeuePending() {
 	if len(n.pendingReleases) == 0 {
 		return
@@ -229,7 +229,8 @@ func (n *Lane) requeuePending() {
 	n.queue, n.back = append(queue, n.queue...), n.back+len(queue)
 }
 
-// appendPending moves a key's pending releases to the end of queue, without those too late at now. Caller holds n.mu.
+// appendPending moves the releases of this key that no reply has settled (pending) to the end of queue, and returns it. It
+// drops those that are too late at now. Caller holds n.mu.
 func (n *Lane) appendPending(queue []*Request, key string, now time.Time) []*Request {
 	if len(n.pendingReleases) == 0 {
 		return queue
@@ -242,7 +243,7 @@ func (n *Lane) appendPending(queue []*Request, key string, now time.Time) []*Req
 	return queue
 }
 
-// dropExpired drops the pending releases for a key whose time to be sent is over at now (Claim.gone). Caller holds n.mu.
+// dropExpired drops each pending release of this key that is not to be sent again after now (Claim.gone). Caller holds n.mu.
 func (n *Lane) dropExpired(key string, now time.Time) {
 	rest := slices.DeleteFunc(n.pendingReleases[key], func(d pendingRelease) bool {
 		over := now.After(d.until)
@@ -258,8 +259,8 @@ func (n *Lane) dropExpired(key string, now time.Time) {
 	n.pendingReleases[key] = rest
 }
 
-// fail marks the node as down because of err, answers all queued requests but the releases whose time is not over, and calls
-// Node.Down if the node was up. The writer calls it each time it could not reach the node.
+// fail marks the node as down because of err, and answers all queued requests with err, except releases whose deadline is
+// not over: these stay. It calls Node.Down if the node was up. The writer calls fail each time it could not reach the node.
 func (n *Lane) fail(err error) {
 	status, now := wire.Classify(err), n.clock.Now()
 	n.mu.Lock()
@@ -314,7 +315,7 @@ func (n *Lane) Force() {
 	n.srv.Interrupt()
 }
 
-// Wait blocks until the lane, which must be closed, has ended. Its connection is closed then.
+// Wait blocks until the lane has ended and its connection is closed. The caller has called Close before.
 func (n *Lane) Wait() {
 	n.running.Wait()
 	n.Force()
@@ -342,14 +343,14 @@ func (n *Lane) Retired() bool {
 	return n.retired
 }
 
-// Rejoin makes the writer ask the node again what it is, and load the scripts (Server.Join), soon: when no reply is owed.
+// Rejoin makes the writer ask the node again what it is, and load the scripts (Server.Join), as soon as no reply is owed.
 func (n *Lane) Rejoin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.rejoins()
 }
 
-// rejoins makes the writer join the node again (Server.Join). Caller holds n.mu.
+// rejoins is Rejoin for a caller that holds n.mu.
 func (n *Lane) rejoins() {
 	n.again = true
 	if n.idle {
@@ -357,8 +358,8 @@ func (n *Lane) rejoins() {
 	}
 }
 
-// Subscribe blocks while it is subscribed to a channel of the node (Server.Subscribe): until the connection breaks, ctx
-// ends, or Close is called. It returns why it ended.
+// Subscribe subscribes to a channel of the node and blocks until the connection breaks, ctx ends, or Close is called; it
+// returns why it ended. It calls ready when the subscription stands, and onMessage with each message (Server.Subscribe).
 func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

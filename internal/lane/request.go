@@ -33,7 +33,8 @@ type Request struct {
 	Mark   string // acquire, inspect: the marker that the client knows, which the node still has if it lost no data
 }
 
-// unknown reports whether the server replied that it does not know the script or the marker: it restarted or lost data.
+// unknown reports whether q's reply shows that the server lacks a script, or has another marker than the client knows (the
+// key that shows that no data was lost).
 func (q *Request) unknown() bool {
 	return q.Reply.Err != nil && (q.Reply.Err == wire.ErrForgot || q.Reply.Err == wire.ErrMoved || q.Reply.Err == wire.ErrNoScripts || redis.HasErrorPrefix(q.Reply.Err, "NOSCRIPT"))
 }
@@ -41,14 +42,14 @@ func (q *Request) unknown() bool {
 // Ours is the Ticket of a refill: the client has the lock, and puts its token on one more node.
 const Ours = -1
 
-// mayBePartial reports whether the node may have some of the claim's keys, and not all: q extends or refills (sets again on
-// a node that lost it) a lock of several keys that was sent there. at is what is known of the token. Then neither the answer
-// that the lock is gone, nor that a refill is refused, says that nothing is left to release.
+// mayBePartial reports whether the node may have only some of the claim's keys: the lock has several, its token was sent
+// there (at says so), and q extends it, or refills it (sets it again on a node that lost it). Then neither an answer that
+// the lock is gone, nor the refusal of a refill, shows that nothing is left to release.
 func (q *Request) mayBePartial(at presence) bool {
 	return at == sent && len(q.Claim.Keys) > 1 && (q.Op == wire.Extend || q.Op == wire.Acquire && q.Ticket == Ours)
 }
 
-// Step returns which script the server runs for q: q.Op, or a variant for q's claim; wire.Plain: commands, and no script.
+// Step returns what the server is to do for q: q.Op, or the variant (wire.Yield, Break, Plain) that q's claim asks for.
 func (q *Request) Step() wire.Op {
 	switch {
 	case q.Op == wire.Release && q.Claim.KeepPlace:
@@ -71,13 +72,13 @@ func (q *Request) Asks() bool {
 	return q.Op == wire.Choose || q.Op == wire.Merge
 }
 
-// ReadPlain sets q.Reply from the answer to an acquire of plain commands.
+// ReadPlain sets q.Reply from p, the node's answer to an acquire by plain commands, without a script.
 func (q *Request) ReadPlain(p *wire.PlainAnswer) {
 	q.Reply = p.Read(q.Claim.Token, q.Number, q.Latest, q.Mark)
 }
 
-// ReadNative takes the answer to an extension or a release without a script: it sets Reply, and Waited if waiters must be
-// called; or only Open, if the script must follow to settle it.
+// ReadNative takes a, the node's answer to an extension or a release without a script. If a settles the step, it sets
+// q.Reply, and q.Waited if waiters must be called. If not, it sets only q.Open: the script must follow.
 func (q *Request) ReadNative(a *wire.NativeAnswer) {
 	switch {
 	case q.Op == wire.Extend && a.Extended() > 0:
@@ -90,7 +91,7 @@ func (q *Request) ReadNative(a *wire.NativeAnswer) {
 	}
 }
 
-// Read sets Reply from value, the reply of the script for q, or from err if it is not nil; if q.Asks, it sets Said to value.
+// Read sets q.Reply from value, the reply to q's script, or from err if not nil. If q.Asks, it also sets q.Said to value.
 func (q *Request) Read(value any, err error) {
 	q.Reply = wire.Parse(q.Op, value, err)
 	if q.Asks() {
@@ -150,17 +151,17 @@ type Claim struct {
 	places Places
 }
 
-// Span gives the claim places, which note whether a node has its token, for n nodes; none has it yet. A claim without places
-// can only ask nodes: it takes nothing, and gives nothing back.
+// Span gives the claim its places (Places) for n nodes, which say that no node has its token yet. A claim without places can
+// only ask nodes: it takes nothing, and gives nothing back.
 func (c *Claim) Span(n int) { c.places = make(Places, max(n, 1)) }
 
-// Places returns how many places the claim has, with unused ones, and those of lanes that have ended.
+// Places returns how many places the claim has, used or not. Those of lanes that have ended count.
 func (c *Claim) Places() (n int) {
 	c.places.each(func(*place) bool { n++; return false })
 	return n
 }
 
-// Found records that n's node has the token, as another process has said. Call it before any request for c is submitted.
+// Found notes that n's node may have the token, acquired by another process. Call it before c's first request is submitted.
 func (c *Claim) Found(n *Lane) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -170,7 +171,7 @@ func (c *Claim) Found(n *Lane) {
 // ReadOnly returns a new claim for the same key that can only look at it (Inspect), since it has neither token nor places.
 func (c *Claim) ReadOnly() *Claim { return &Claim{Key: c.Key, Keys: c.Keys[:1]} }
 
-// Joined returns a copy of the claim.
+// Joined returns a copy of the claim with the same places: what one notes of where the token is, the other sees.
 func (c *Claim) Joined() Claim { return *c }
 
 // A presence says whether a node may have a claim's token.
@@ -184,9 +185,9 @@ const (
 	releasing                 // a release is in the lane, or pending
 )
 
-// gone returns until when a release that is submitted at now is sent again: for two TTLs. A node that hung may carry out an
-// acquire by the script within its deadline, and an extension while the token is there, which then stays for a last TTL. An
-// acquire of plain commands has no deadline at the node. A node that hung, or whose connection was given up, may carry it
+// gone returns until when the lane sends a release again that is submitted at now: two TTLs. A node that hung may carry out
+// an acquire by the script within its deadline, and an extension while the token is there, which then stays for a last TTL.
+// An acquire of plain commands has no deadline at the node. A node that hung, or whose connection was given up, may carry it
 // out even later. The token then stays for a TTL, if the release was not written behind the acquire, and is no vote.
 func (c *Claim) gone(now time.Time) time.Time { return now.Add(2 * c.TTL) }
 
@@ -209,7 +210,7 @@ type place struct {
 	next atomic.Pointer[place] // of the last place of the slice: those that were made later
 }
 
-// each calls f with each place until f returns true, and returns that place; nil: f returned true for none.
+// each calls f with each place until f returns true, and returns that place; nil: f never returned true.
 func (ps Places) each(f func(*place) bool) *place {
 	for i := range ps {
 		if f(&ps[i]) {
@@ -232,8 +233,8 @@ func (ps Places) find(n *Lane) *place {
 	return ps.each(func(p *place) bool { return p.lane.Load() == n })
 }
 
-// take returns the place that belongs to lane n, and gives it one if it has none. The place may still have the note of
-// another lane: put overwrites it. Caller holds n.mu.
+// take returns the place that belongs to lane n. If it has none, it gets a free one, or a new one. The place may still have
+// the note of an earlier owner: put overwrites it. Caller holds n.mu.
 func (ps Places) take(n *Lane) *place {
 	if p := ps.find(n); p != nil {
 		return p
@@ -253,7 +254,7 @@ func (ps Places) take(n *Lane) *place {
 	return p
 }
 
-// at returns whether the node may have c's token; absent if nothing is noted. Caller holds n.mu.
+// at returns whether the lane's node may have c's token; absent if nothing is noted. Caller holds n.mu.
 func (n *Lane) at(c *Claim) presence {
 	if p := c.places.find(n); p != nil {
 		return p.at
@@ -261,7 +262,7 @@ func (n *Lane) at(c *Claim) presence {
 	return absent
 }
 
-// put notes whether the node may have c's token, in c's place for this lane. Caller holds n.mu.
+// put notes, in c's place for this lane, whether its node may have c's token (at). Caller holds n.mu.
 func (n *Lane) put(c *Claim, at presence) {
 	if n.at(c) != at {
 		c.places.take(n).at = at

@@ -64,7 +64,7 @@ type Node interface {
 	Judge(batch []*Request, sent time.Time, before Before)
 
 	Down(why *Failure)     // nothing is sent to the node
-	Up(down time.Duration) // it can be reached again, after so long
+	Up(down time.Duration) // it can be reached again, after it was down for that long
 }
 
 // A Before is what was known of a node when a batch left. A lane only carries it from Bind to Judge.

@@ -11,8 +11,7 @@ type element struct {
 // pattern is a glob pattern, as Redis has it (stringmatchlen), of which no text is invalid.
 type pattern []element
 
-// parse reads a pattern. The head is the text with which all that it matches begins; whole: the head is
-// all that it matches.
+// parse reads a glob pattern. Every name that matches begins with head; whole: without a wildcard, only head matches.
 func parse(text string) (p pattern, head string, whole bool) {
 	literal := make([]byte, 0, len(text))
 	whole = true
@@ -47,7 +46,8 @@ func parse(text string) (p pattern, head string, whole bool) {
 	return p, string(literal), whole
 }
 
-// class reads a set of bytes that begins at i, and gives the index of its last byte.
+// class reads a set of bytes whose [ is before index i. match reports whether a byte is in the set. last is the index
+// of the closing ]; len(text) if there is none.
 func class(text string, i int) (match func(byte) bool, last int) {
 	var in [256]bool
 	not := i < len(text) && text[i] == '^'
@@ -71,8 +71,8 @@ func class(text string, i int) (match func(byte) bool, last int) {
 	return func(b byte) bool { return in[b] != not }, i
 }
 
-// matches reports whether a name matches, in time of at most the product of both lengths: after a
-// mismatch only the last star can take more.
+// matches reports whether the whole name matches. After a mismatch it goes back to the last star only, so it takes at
+// most the product of both lengths.
 func (p pattern) matches(name string) bool {
 	at, star, from := 0, -1, 0
 	for i := 0; i < len(name); {
@@ -96,12 +96,12 @@ func (p pattern) matches(name string) bool {
 	return at == len(p)
 }
 
-// Escape is the pattern that matches this text and no other.
+// Escape returns the pattern that matches text and nothing else.
 func Escape(text string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`).Replace(text)
 }
 
-// Matcher returns the test of a pattern, as it is in a [Query].
+// Matcher returns a function that reports whether a name matches a pattern, as in [Query]; "" matches only "".
 func Matcher(pattern string) func(name string) bool {
 	p, _, _ := parse(pattern)
 	return p.matches

@@ -53,8 +53,7 @@ type Query struct {
 	Patience time.Duration // for which a node may leave a step unanswered: then it counts as down; 0: Patience
 }
 
-// Locks are the locks that were found. They take some 400 bytes a name on five nodes, and the names and
-// tokens themselves once each.
+// Locks are the locks that were found. On five nodes they take some 400 bytes a name, besides the names and tokens.
 type Locks struct {
 	nodes []Node
 	query Query
@@ -62,11 +61,10 @@ type Locks struct {
 	names []string
 }
 
-// Find walks the nodes. It fails only if ctx ends, with its cause; a node that cannot be walked to the end
-// has an Err afterwards, and what it said does not count. It takes no longer than it takes the nodes, of
-// which one that does not answer is given up after Query.Patience.
+// Find lists the locks on the nodes that match q. It fails only if ctx ends, with ctx's cause. A node that could not be
+// walked to the end counts for nothing, and has an Err in Locks.Nodes: one that hangs is given up after q.Patience.
 //
-// Without a wildcard in the pattern there is nothing to look for: the nodes are asked about that one name.
+// If q.Pattern has no wildcard, Find asks the nodes about that one name, and walks through no keys.
 func Find(ctx context.Context, nodes []Node, q Query) (*Locks, error) {
 	if q.Pattern == "" {
 		q.Pattern = "*"
@@ -104,7 +102,7 @@ func Find(ctx context.Context, nodes []Node, q Query) (*Locks, error) {
 	return l, context.Cause(ctx)
 }
 
-// all runs a function for each walk whose node answers, and waits.
+// all calls run for each walk whose node has not been lost, all at once, and returns when the calls have.
 func all(walks []*walk, run func(*walk)) {
 	var group sync.WaitGroup
 	for _, w := range walks {
@@ -115,15 +113,15 @@ func all(walks []*walk, run func(*walk)) {
 	group.Wait()
 }
 
-// Nodes are the nodes, in the order in which they were given, with the Err of those that did not answer.
+// Nodes returns the nodes in the order in which Find got them; those that did not answer have an Err.
 func (l *Locks) Nodes() []Node { return l.nodes }
 
-// Walked reports whether what the node has counts: it was walked to the end, though it may be in quarantine.
+// Walked reports whether the node was walked to the end, so that its word counts: Err is nil, or says quarantine.
 func (n *Node) Walked() bool { return n.Err == nil || n.Err.Outcome == redlock.OutcomeQuarantined }
 
-// All iterates over the locks in the order of their names: those that some node holds, or for which
-// somebody waits. The fences are left out. What a node has beside a queue of another program may be that program's,
-// too: it makes no lock of a name that is free.
+// All iterates over the locks in the order of their names: names that some node holds, or for which somebody waits,
+// without the fences. Another program may have a value of its own where a lock's queue would be: on such a node, a
+// value at the key of a free name counts as that program's, and not as a token.
 func (l *Locks) All() iter.Seq[*redlock.Status] {
 	return func(yield func(*redlock.Status) bool) {
 		for s := range l.judged() {
@@ -138,7 +136,7 @@ func (l *Locks) All() iter.Seq[*redlock.Status] {
 	}
 }
 
-// judged iterates over all names that were found, what there is now or not.
+// judged iterates over all names that were found, also those that no node holds any more, with the state of each.
 func (l *Locks) judged() iter.Seq[*redlock.Status] {
 	return func(yield func(*redlock.Status) bool) {
 		for _, name := range l.names {
@@ -157,7 +155,7 @@ func (l *Locks) judged() iter.Seq[*redlock.Status] {
 	}
 }
 
-// A found has what the walks have found. The walks add to it at once.
+// A found has what the walks have found. All walks add to it at the same time.
 type found struct {
 	nodes int
 
@@ -188,7 +186,7 @@ type more struct {
 	waiting []redlock.Waiter
 }
 
-// tell puts a reading into the status of a node.
+// tell copies the reading into s, the status of its node. token is that of the lock (lock.token).
 func (r *reading) tell(s *redlock.NodeStatus, token string) {
 	s.TTL = r.ttl
 	if r.mine {
@@ -205,8 +203,8 @@ func (r *reading) tell(s *redlock.NodeStatus, token string) {
 	}
 }
 
-// want notes that a node has this name, and reports whether it has to be read: it has not been, or not
-// with its queue.
+// want notes that node number node has a key of this name (queue: of its queue). It reports whether the walk must read
+// the lock: false if it is to be read already, with its queue if queue is set.
 func (f *found) want(node int, name string, queue bool) bool {
 	l := f.named[name]
 	if l == nil {

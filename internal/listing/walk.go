@@ -40,7 +40,7 @@ const (
 	mostHolders = 1000
 )
 
-// A walk goes through the keys of one node.
+// A walk goes through the keys of one node, for Find.
 type walk struct {
 	node   *Node
 	index  int
@@ -54,14 +54,14 @@ type walk struct {
 	todo    []look // at locks that were found
 }
 
-// A look at one lock, or at what else its key is.
+// A look is one lock to read: its key, and what else to read of it.
 type look struct {
 	key        string
 	queue, set bool // the lock's queue is read, too, and a set of holders
 }
 
-// Client is a client that looks at a node, over one connection. It goes by the deadline of its calls, waits for
-// patience at the longest, and does not try again.
+// Client returns a client for reading a node. Its calls end with their context, or when the node has not answered for
+// patience. It uses one connection at a time, and sends no command again.
 func Client(o *redis.Options, patience time.Duration) *redis.Client {
 	own := *o
 	own.PoolSize = 2 // one is used; with one, go-redis goes on dialing for a second after Close
@@ -76,7 +76,7 @@ func newWalk(n *Node, index int, q *Query, f *found) *walk {
 	return &walk{node: n, index: index, query: q, found: f, client: Client(n.Options, q.Patience)}
 }
 
-// run finds the locks on the node, and reads them.
+// run finds the locks on the node that match the pattern, and reads them. It returns early if the node is lost.
 func (w *walk) run(ctx context.Context) {
 	pattern, head, whole := parse(w.query.Pattern)
 	if w.pattern = pattern; whole {
@@ -100,7 +100,7 @@ func (w *walk) run(ctx context.Context) {
 	}
 }
 
-// again reads names once more, and all that was found before.
+// again reads the locks of these names, with queues, and all that are still to be read, unless the node gets lost.
 func (w *walk) again(ctx context.Context, names []string) {
 	for _, name := range names {
 		w.todo = append(w.todo, look{key: w.query.Prefix + name, queue: true})
@@ -112,7 +112,7 @@ func (w *walk) again(ctx context.Context, names []string) {
 	}
 }
 
-// want notes which of the keys have to be read. SCAN may give a key twice.
+// want takes the keys that a SCAN has found, and has their locks read if their names match, each once.
 func (w *walk) want(keys []string) {
 	w.found.mu.Lock()
 	defer w.found.mu.Unlock()
@@ -126,7 +126,7 @@ func (w *walk) want(keys []string) {
 	}
 }
 
-// next are the looks for one step.
+// next removes from w.todo what one step can read, and returns it.
 func (w *walk) next() []look {
 	n, room := 0, chunk
 	for ; n < len(w.todo) && room > 0; n++ {
@@ -139,12 +139,12 @@ func (w *walk) next() []look {
 	return now
 }
 
-// read has the node do what ask says, if anything, and take the next looks, in one step. It reports whether the node
-// answers.
+// read sends, in one step, the commands of ask (nil: none) and those that read the next locks, and stores the answers.
+// It returns false if the node is lost.
 //
-// Other clients' commands may come between these: a lock may change hands after its value was read, and before
-// its TTL or its queue is. That does not matter more than that the other nodes are read at other moments, which
-// the judgement allows for. So there is no script, which would cost a node twice as much, and no transaction.
+// Other clients' commands may come between these: a lock may change hands after its value was read, and before its TTL
+// or its queue is. That does not matter more than that the other nodes are read at other moments, which the judgement
+// allows for. So there is no script, which would cost a node twice as much, and no transaction.
 func (w *walk) read(ctx context.Context, ask func(context.Context, redis.Pipeliner)) bool {
 	looks := w.next()
 	values := make([]*redis.StringCmd, len(looks)) // no more of each than a token can have
@@ -198,7 +198,7 @@ func (w *walk) read(ctx context.Context, ask func(context.Context, redis.Pipelin
 	return true
 }
 
-// A read is what the node has said of one key.
+// A read is what the node has said of one lock.
 type read struct {
 	key            string
 	whole          bool // with its queue
@@ -209,8 +209,8 @@ type read struct {
 	strange        bool // another program has a value where its queue would be
 }
 
-// members takes the first members of a sorted set, and reads the others, a step for each part. It reports whether
-// they are all that there are: no lock has made another program's value, which is no set of holders and no queue.
+// members appends the members of the sorted set at key to into: those in first, the reply to a ZRANGE, and the others,
+// which it reads in further steps, up to most in all. False: the node is lost, or another program's value is there.
 func (w *walk) members(ctx context.Context, first *redis.Cmd, key string, into *[]any, most int) bool {
 	part, err := first.Slice()
 	if first, _ := append(part, nil)[0].(string); len(part) > 0 && !wire.Signed(first) {
@@ -233,7 +233,7 @@ func (w *walk) members(ctx context.Context, first *redis.Cmd, key string, into *
 	return false
 }
 
-// keep stores what the node has said.
+// keep stores what the node has said of some locks in w.found.
 func (w *walk) keep(all []read) {
 	w.found.mu.Lock()
 	defer w.found.mu.Unlock()
@@ -259,7 +259,7 @@ func (w *walk) keep(all []read) {
 	}
 }
 
-// reply is what the node has said, in the form of a reply to an inspection.
+// reply returns what the node has said in the form of a reply of inspect.lua.
 func (r *read) reply() wire.Reply {
 	return wire.Parse(wire.Inspect, []any{r.holder, r.pttl, "", "", r.time, r.queue, r.members}, nil)
 }
@@ -269,7 +269,7 @@ var Modes = map[wire.Mode]redlock.Mode{
 	wire.ModeS: redlock.ModeShared, wire.ModeSlots: redlock.ModeSlot, wire.ModeIX: redlock.ModeBelow, wire.ModeIS: redlock.ModeSharedBelow,
 }
 
-// moreOf is what few locks have; nil: this one does not have it.
+// moreOf returns what few locks have: holders other than an exclusive one, and waiters; nil: this lock has neither.
 func moreOf(a *wire.Reply) *more {
 	m := new(more)
 	for _, h := range a.Holders {
@@ -290,8 +290,8 @@ func moreOf(a *wire.Reply) *more {
 	return m
 }
 
-// step makes one call to the node, of several commands, and the pause after it. It reports whether the node has
-// answered. That a key is of another kind is an answer.
+// step sends the node the commands of ask in one pipeline, and pauses after the answers. It returns false, with w.lost
+// set, if the node does not answer, or refuses. That a key has another type than expected is an answer.
 func (w *walk) step(ctx context.Context, ask func(context.Context, redis.Pipeliner)) bool {
 	asked := time.Now()
 	limit, cancel := context.WithTimeout(ctx, w.query.Patience)
@@ -330,7 +330,7 @@ func (w *walk) step(ctx context.Context, ask func(context.Context, redis.Pipelin
 	return true
 }
 
-// lose gives the node up.
+// lose gives the node up: Node.Err gets the reason (why), the error, and how long the failed step took (after).
 func (w *walk) lose(why wire.Status, err error, after time.Duration) {
 	w.lost = true
 	w.node.Err = &redlock.NodeError{Node: w.node.Name, Outcome: redlock.Outcome(why), Elapsed: after, Err: err}

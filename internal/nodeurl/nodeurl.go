@@ -25,12 +25,12 @@ var (
 	errOption   = errors.New("it has an option, after ?, that is not known or has no such value; " + Escapes)
 )
 
-// Parse reads redis://user:password@host:port/db, rediss:// and unix://, with go-redis's
-// options after a question mark.
+// Parse reads the URL of a node: redis://user:password@host:port/db, rediss:// or unix://, with go-redis's options
+// after a question mark.
 //
-// A password that should have been escaped, and is not, may still make a valid URL of another
-// host: in redis://me:12#34@host the host would be "me", and its port 12. So Parse also checks
-// what follows the host: there must be no @, and no fragment.
+// A password that should have been escaped, and is not, may still make a valid URL of another host: in
+// redis://me:12#34@host the host would be "me", and its port 12. So Parse also checks what follows the host: there must
+// be no @, and no fragment.
 func Parse(text string) (*redis.Options, error) {
 	scheme, _, _ := strings.Cut(text, "://")
 	switch strings.ToLower(scheme) {

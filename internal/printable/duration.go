@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Round leaves a duration the two digits that matter, for messages: 1.7ms, 9.9s, 1m20s, 12m, 1h40m. A
-// time that was given as an option is not for this: it is printed as it was given.
+// Round returns a duration with the two digits that matter, for messages: 1.7ms, 9.9s, 1m20s, 12m, 1h40m. Do not use it
+// for an option that was given: print that as it was given.
 func Round(d time.Duration) time.Duration {
 	step := time.Nanosecond
 	switch a := d.Abs(); {
@@ -26,11 +26,11 @@ func Round(d time.Duration) time.Duration {
 	return d.Round(step)
 }
 
-// Millis is a duration in milliseconds, after Round: for logs as JSON, where a duration would be a number of
-// nanoseconds and nothing would say so.
+// Millis returns a duration in milliseconds, after Round, for logs as JSON, where a Duration would be a number of
+// nanoseconds, and nothing would say so.
 func Millis(d time.Duration) float64 { return float64(Round(d).Microseconds()) / 1000 }
 
-// Duration formats a duration after Round.
+// Duration formats a duration for messages, after Round.
 func Duration(d time.Duration) string {
 	d = Round(d)
 	text := d.String()

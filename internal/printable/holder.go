@@ -2,7 +2,7 @@ package printable
 
 import "fmt"
 
-// Holder is who has a lock: the owner and the beginning of the token, or the token if nothing says who the owner is.
+// Holder returns who has a lock, for messages: the owner and the beginning of the token; without an owner, the token.
 func Holder(owner, token string) string {
 	if owner == "" {
 		return Brief(token)
@@ -10,7 +10,7 @@ func Holder(owner, token string) string {
 	return fmt.Sprintf("%s (token %s)", Text(owner), Token(token))
 }
 
-// Token is the beginning of a token.
+// Token returns the first eight bytes of a token, for messages: who knows the whole token can release the lock.
 func Token(token string) string {
 	if len(token) > 8 {
 		token = token[:8] + "…"
@@ -18,7 +18,7 @@ func Token(token string) string {
 	return Text(token)
 }
 
-// Brief is a token of another library, which is longer than some hundred bytes only if it is none.
+// Brief returns a token that names no owner, for messages: cut if it is longer than a library would make it.
 func Brief(token string) string {
 	if len(token) > 100 {
 		token = token[:64] + "…"

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text escapes, in Go's syntax, every character that is no letter, mark, number, sign or space:
-// control characters for terminals (ESC, and CSI and its like in 8 bits), line ends, which would
-// let the text forge a line of its own, and characters that change the reading direction.
+// Text returns s with every character escaped, in Go's syntax, that is no letter, mark, number, sign or space: control
+// characters for terminals (ESC, and CSI and its like in 8 bits), line ends, which would let the text forge a line of
+// its own, and characters that change the reading direction.
 func Text(s string) string {
 	at := strings.IndexFunc(s, escaped)
 	if at < 0 {
@@ -30,6 +30,5 @@ func Text(s string) string {
 	return string(text)
 }
 
-// escaped reports whether a character is escaped. A byte that is no UTF-8 is read as
-// utf8.RuneError, and so is that character itself.
+// escaped reports whether Text escapes a character. utf8.RuneError is escaped: a byte that is no UTF-8 is read as it.
 func escaped(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// alone makes sure that nobody else writes to a record: two would begin new files in the place of each other's.
+// alone locks the file of a record, if the file system has locks. If another process has, it returns an error: each
+// would rename the other's file.
 func alone(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -21,7 +21,7 @@ func (c *clock) now() time.Time {
 	return c.said.Truncate(time.Microsecond)
 }
 
-// later is the later one of two times.
+// later returns the later one of two times.
 func later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b

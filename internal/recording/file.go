@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// A File takes lines, and is never larger than a bound. When it is half full, it takes the place of the file
-// with the name and ".1", and a new one begins.
+// A File is the file of a record: lines are appended to it, and its size is bounded. When it is half full, it is
+// renamed to Earlier(name), in the place of the file of that name, and a new one begins.
 type File struct {
 	name string
 	half int64
@@ -20,10 +20,10 @@ type File struct {
 	size int64
 }
 
-// Earlier is the name of the file that has what came before.
+// Earlier returns the name of the file that has the lines before those of the file with this name.
 func Earlier(name string) string { return name + ".1" }
 
-// Create opens a file, which is continued if it exists. Together with the earlier one it takes most bytes.
+// Create opens the file of a record; lines are added to one that exists. most bounds the bytes of it and Earlier(name).
 func Create(name string, most int64) (*File, error) {
 	if err := replaceable(name); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func Create(name string, most int64) (*File, error) {
 	return f, nil
 }
 
-// replaceable checks that a full file will be able to take the place of the earlier one.
+// replaceable returns an error if a full file could not become Earlier(name): what is there is no record, say.
 func replaceable(name string) error {
 	var first []byte
 	earlier, err := os.Open(Earlier(name))
@@ -83,8 +83,8 @@ func (f *File) open() error {
 	return nil
 }
 
-// continued checks that a file is a record, or has nothing, and gives its size. It ends the last line, which a power
-// failure or a full disk may have cut; if that is the first one, too, the file begins anew.
+// continued checks that a file is a record, or empty, and returns its size. A power failure or a full disk may have cut
+// the last line: continued ends it with a line end, or empties the file if it is the only line.
 func continued(file *os.File) (size int64, err error) {
 	if size, err = file.Seek(0, io.SeekEnd); err != nil || size == 0 {
 		return size, err
@@ -111,7 +111,7 @@ const (
 	mostFirst = 1 << 20     // bytes of the first line
 )
 
-// begins reports whether a record may begin with this line.
+// begins reports whether text is a line with which a record may begin: one that names the set (Line.Set).
 func begins(text []byte) bool {
 	var first Line
 	return json.Unmarshal(text, &first) == nil && first.Set != nil
@@ -120,7 +120,7 @@ func begins(text []byte) bool {
 // errFull means that it is time for next.
 var errFull = errors.New("the file is full")
 
-// add appends a line, if there is room for it.
+// add appends a line. It returns errFull if there is no room for it, or the file is lost: then call next.
 func (f *File) add(l *Line) error {
 	text, err := encode(l)
 	if err != nil {
@@ -139,14 +139,13 @@ func encode(l *Line) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// lost reports whether somebody has deleted the file, put another one in its place, or cut it: what follows would not be
-// found, or have no beginning.
+// lost reports whether somebody has deleted, replaced or cut the file, so that nobody would find what is added to it.
 func (f *File) lost() bool {
 	about, err := f.file.Stat()
 	return err != nil || about.Size() < f.size || !same(f.file, f.name)
 }
 
-// next begins a new file. One that was lost does not take the place of the earlier one.
+// next renames the file to Earlier, and begins a new one. A file that is lost is not renamed, but left or emptied.
 func (f *File) next() error {
 	lost := f.lost()
 	if lost && same(f.file, f.name) {
@@ -165,8 +164,8 @@ func (f *File) next() error {
 	return f.open()
 }
 
-// Lines reads the lines of a file, and of the earlier one before it if that is there. A line that was cut, as by
-// a power failure, is left out.
+// Lines calls each with the lines of a record: those of Earlier(name), if it exists, and then those of the file itself.
+// It skips a line that was cut, as by a power failure. The error says why a file cannot be read, or is no record.
 func Lines(name string, each func(*Line)) error {
 	files, err := pair(name)
 	for _, file := range files {
@@ -178,8 +177,8 @@ func Lines(name string, each func(*Line)) error {
 	return err
 }
 
-// pair opens a file, and the earlier one before it if that is there. They are of one instant: between the two, the
-// recorder may begin a new file.
+// pair opens Earlier(name) and the file itself, without one that does not exist; neither: an error. It opens both again
+// if the recorder has begun a new file in between. The caller closes the files, also after an error.
 func pair(name string) (files []*os.File, err error) {
 	for range 10 {
 		for _, file := range files {
@@ -210,7 +209,7 @@ func pair(name string) (files []*os.File, err error) {
 	return files, nil
 }
 
-// same reports whether a file still has this name; nil: whether still none has.
+// same reports whether the file with this name is still the one that is open. file nil: whether there is still none.
 func same(file *os.File, name string) bool {
 	is, err := os.Stat(name)
 	if file == nil || err != nil {

@@ -44,12 +44,12 @@ const (
 	mostTold = 1 << 16
 )
 
-// A follower follows one node.
+// A follower watches the locks of one node for the record.
 //
-// It reads a key when the node tells of a change of it (notify-keyspace-events), and otherwise when it comes across
-// it in a walk through all keys. A node that tells is walked once, when the subscription begins: whatever changes
-// after that is told, or the subscription breaks. Others are walked again and again. What comes and goes between
-// two reads is not seen; a change that was told of meanwhile is at least known to have been (Line.By).
+// It reads a key when the node tells of a change of it (notify-keyspace-events), and otherwise when it comes across it
+// in a walk through all keys. A node that tells is walked once, when the subscription begins: whatever changes after
+// that is told, or the subscription breaks. Others are walked again and again. What comes and goes between two reads is
+// not seen; a change that was told of meanwhile is at least known to have been (Line.By).
 type follower struct {
 	rec     *Recorder
 	node    Node
@@ -85,7 +85,7 @@ type follower struct {
 	complete bool // all that it had when the record began is written
 }
 
-// A news is what a node has told of a key.
+// A news is what a node has told of a key by keyspace notifications, since the key was read.
 type news struct {
 	at    time.Time // the last event; zero: there was none
 	first time.Time // of the lock's own key, the first event; zero: there was none
@@ -102,7 +102,7 @@ func newFollower(r *Recorder, n Node) *follower {
 	return f
 }
 
-// run follows the node until ctx ends.
+// run records the locks of the node until f.ctx ends.
 func (f *follower) run() {
 	stop := context.AfterFunc(f.ctx, func() { _ = f.client.Close() }) // one that reads a reply does not look at ctx
 	defer stop()
@@ -129,7 +129,8 @@ func (f *follower) run() {
 	}
 }
 
-// step asks the node once, about some keys; 0: there is nothing to ask.
+// step sends the node one request: about itself (look), about keys that may have changed, or for the next part of a
+// walk. keys is about how many keys that concerned, for the pause afterwards; 0: there was nothing to ask.
 func (f *follower) step(ctx context.Context, at time.Time) (keys int, err error) {
 	if f.due(at) {
 		return 1, f.look(ctx, at)
@@ -144,7 +145,7 @@ func (f *follower) step(ctx context.Context, at time.Time) (keys int, err error)
 	return 0, nil
 }
 
-// knows notes that all that the node had when the record began is written.
+// knows writes down, once, that the record has all that the node had when it began. Called when nothing is left to ask.
 func (f *follower) knows() {
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()
@@ -154,7 +155,7 @@ func (f *follower) knows() {
 	}
 }
 
-// idle waits until there is something to ask.
+// idle waits until there is something to ask the node: an event has come (wake), or the next look or walk is due.
 func (f *follower) idle() {
 	next := f.looked.Add(beat)
 	if again := f.walked.Add(f.rec.every); again.Before(next) && !f.tells {
@@ -178,7 +179,7 @@ func (f *follower) pause(d time.Duration) {
 	}
 }
 
-// due reports whether to ask the node about itself.
+// due reports whether to look at the node itself now: a beat has passed, or the node or its subscription has come back.
 func (f *follower) due(at time.Time) bool {
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()
@@ -188,7 +189,8 @@ func (f *follower) due(at time.Time) bool {
 	return again
 }
 
-// look asks the node about itself, and whether it lets itself be walked and read.
+// look asks the node for its marker and whether it has keyspace notifications; an error if it cannot be walked and
+// read.
 func (f *follower) look(ctx context.Context, at time.Time) error {
 	pipe := f.client.Pipeline()
 	var notify *redis.MapStringStringCmd
@@ -230,7 +232,9 @@ func (f *follower) look(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// recognize notes that the node has another marker: it has forgotten what it had.
+// recognize compares the node's marker (the key that names the server process, and since when it has its data) with
+// that of the last look. If it is another one, the node has lost its data: what was known of its locks is dropped, and
+// a line says so. Caller holds the Recorder's mutex.
 func (f *follower) recognize(marker string) {
 	is, ok := wire.ParseMarker(marker)
 	before, had := wire.ParseMarker(f.marker)
@@ -254,8 +258,7 @@ var endings = []string{"del", "zrem", "expired", "evicted"}
 // Notify is a notify-keyspace-events that is enough.
 const Notify = "K$zgxe"
 
-// Tells reports whether a server with this notify-keyspace-events tells of all changes of locks. A stands for all
-// of these but K.
+// Tells reports whether a server with these notify-keyspace-events tells of all changes of locks. A contains all but K.
 func Tells(events string) bool {
 	for _, class := range Notify {
 		if !strings.ContainsRune(events, class) && (class == 'K' || !strings.Contains(events, "A")) {
@@ -265,7 +268,7 @@ func Tells(events string) bool {
 	return true
 }
 
-// silent notes that the node does not answer.
+// silent writes down that the node does not answer, and why, unless it has already. The node is then walked anew.
 func (f *follower) silent(err error) {
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()
@@ -276,7 +279,7 @@ func (f *follower) silent(err error) {
 	f.rewalk = true
 }
 
-// why is what a node did in the place of an answer.
+// why puts the error of a request into words for the record: no answer in time, or what the node did instead.
 func (f *follower) why(err error) error {
 	status := wire.Classify(err)
 	if status == wire.Timeout || errors.Is(err, context.DeadlineExceeded) {
@@ -286,7 +289,8 @@ func (f *follower) why(err error) error {
 	return errors.New(strings.TrimPrefix(e.Error(), f.node.Name+": "))
 }
 
-// walks reports whether to go on with a walk, or to begin one.
+// walks reports whether to ask for the next part of a walk through all keys: one is under way, or begins now, since
+// changes may have been missed, or, at a node that tells of none, because Recorder.every is over.
 func (f *follower) walks(at time.Time) bool {
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()
@@ -296,7 +300,8 @@ func (f *follower) walks(at time.Time) bool {
 	return f.walking
 }
 
-// walk takes one step through the keys. What is known and not found in a whole walk is read, too.
+// walk asks for the next keys of a walk (SCAN), and has their locks read. After the last ones it has those locks read,
+// too, that are known and were not among them.
 func (f *follower) walk(ctx context.Context, at time.Time) error {
 	keys, cursor, err := f.client.Scan(ctx, f.cursor, listing.Escape(f.rec.prefix)+"*", chunk).Result()
 	if err != nil {
@@ -323,13 +328,15 @@ func (f *follower) walk(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// lockOf gives the key of the lock that a key belongs to, and whether it is that of its queue.
+// lockOf returns the key of the lock that key belongs to, and whether key is its queue's. Not ok: no lock of the
+// record.
 func (f *follower) lockOf(key string) (lock string, queue, ok bool) {
 	lock, queue, ok = script.LockOf(key)
 	return lock, queue, ok && strings.HasPrefix(lock, f.rec.prefix) && lock != f.rec.prefix && len(lock) <= redlock.MaxName
 }
 
-// want notes that a key has to be read. It is called under the mutex.
+// want puts a lock's key among those to be read. The node has told of an event ("": of its queue) at an instant (zero:
+// of nothing). Caller holds the Recorder's mutex.
 func (f *follower) want(key, event string, at time.Time) {
 	n := f.dirty[key]
 	if n == nil {
@@ -350,7 +357,7 @@ func (f *follower) want(key, event string, at time.Time) {
 	f.wake()
 }
 
-// wake ends idle.
+// wake makes idle return: there is something to ask.
 func (f *follower) wake() {
 	select {
 	case f.signal <- struct{}{}:
@@ -358,7 +365,7 @@ func (f *follower) wake() {
 	}
 }
 
-// take takes some keys to read. What the node has told of comes first.
+// take removes up to chunk keys from those to be read, told ones first, and returns them with what the node has told.
 func (f *follower) take() (keys []string, all []*news) {
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()
@@ -376,7 +383,8 @@ func (f *follower) take() (keys []string, all []*news) {
 	return keys, all
 }
 
-// read reads keys, and writes what has changed.
+// read reads locks and writes down what has changed. news is what the node has told of each key. If a read fails, or
+// shows that the node has lost its data, the keys that are left are read again later.
 func (f *follower) read(ctx context.Context, keys []string, news []*news) error {
 	// Each reply shows the marker of its instant: a lock that is gone with the marker was not released. The node was
 	// emptied, which look writes down first.
@@ -416,7 +424,7 @@ func (f *follower) read(ctx context.Context, keys []string, news []*news) error 
 	return nil
 }
 
-// readOf is what a node has said of a lock, or why it has not.
+// readOf returns what a node has said of a lock, from the reply of inspect.lua; an error if it is no such reply.
 func readOf(c *redis.Cmd) (*wire.Reply, error) {
 	value, err := c.Result()
 	reply := wire.Parse(wire.Inspect, value, err)
@@ -426,7 +434,7 @@ func readOf(c *redis.Cmd) (*wire.Reply, error) {
 	return nil, cmp.Or(reply.Err, wire.Unexpected(value))
 }
 
-// unread notes that keys have to be read after all. It is called under the mutex.
+// unread puts keys that were taken back among those to be read. Caller holds the Recorder's mutex.
 func (f *follower) unread(keys []string, news []*news) {
 	for i, key := range keys {
 		n := news[i]
@@ -444,7 +452,8 @@ func (f *follower) unread(keys []string, news []*news) {
 	}
 }
 
-// learn compares what the node has of a lock with what it had, and writes a line if another one has it, or waits.
+// learn takes a, what the node has of a lock at an instant, and writes a line if holders, waiters or fence are not
+// those that are known. n is what the node has told of the lock. Caller holds the Recorder's mutex.
 func (f *follower) learn(key string, a *wire.Reply, n *news, at time.Time) {
 	before := f.known[key]
 	if before == nil {
@@ -474,7 +483,8 @@ func (f *follower) learn(key string, a *wire.Reply, n *news, at time.Time) {
 	f.write(key, before, l, n, when)
 }
 
-// write writes what a node has of a lock, and what of that it had before is no more.
+// write writes a line: what the node has of a lock since when (l), and which tokens it had (before) and has no more. n
+// is what it has told of the lock. Caller holds the Recorder's mutex.
 func (f *follower) write(key string, before, l *lock, n *news, when time.Time) {
 	line := l.line(f, key, when)
 	line.Told = f.tells && before.gaps == f.gaps
@@ -495,7 +505,7 @@ func (f *follower) write(key string, before, l *lock, n *news, when time.Time) {
 	f.rec.write(line)
 }
 
-// all iterates over lines that say again what is known, as of an instant.
+// all iterates over the lines that say all that is known of the node at an instant, for the beginning of a new file.
 func (f *follower) all(at time.Time) iter.Seq[*Line] {
 	return func(yield func(*Line) bool) {
 		state := &Line{Time: at, Node: f.node.Name, State: f.state, Tells: f.tells}

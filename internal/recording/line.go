@@ -40,7 +40,7 @@ type Line struct {
 	End bool `json:"end,omitempty"` // nothing is recorded from here on, until the next line of a set
 }
 
-// call sets the name of the line's lock.
+// call sets the name of the line's lock: in Name, or in Odd if it is not UTF-8.
 func (l *Line) call(name string) {
 	if l.Name = name; !utf8.ValidString(name) {
 		l.Name, l.Odd = "", []byte(name)

@@ -12,11 +12,11 @@ import (
 	"github.com/quorumlock/redlock/internal/listing"
 )
 
-// keyspace is what a database's channels begin with: the key follows.
+// keyspace returns what the names of a database's channels for keyspace notifications begin with; the key follows.
 func keyspace(db int) string { return fmt.Sprintf("__keyspace@%d__:", db) }
 
-// listen subscribes to the changes of the locks' keys, again and again. A server that tells of none, or lets nobody
-// subscribe, has no subscription that matters.
+// listen subscribes to the changes of the locks' keys, again and again, until f.ctx ends. If a server does not tell of
+// changes, or does not let this user subscribe, that does no harm: it is walked.
 func (f *follower) listen() {
 	for f.ctx.Err() == nil {
 		sub := f.client.PSubscribe(f.ctx, f.channel+listing.Escape(f.rec.prefix)+"*")
@@ -35,8 +35,8 @@ func (f *follower) listen() {
 	}
 }
 
-// hear hears a subscription, until it breaks. A node that has told of nothing for a beat is asked to answer on it:
-// a connection that was cut without a word would stay silent for ever.
+// hear takes the events of a subscription, until it breaks. If the node has told of nothing for a beat, hear sends it a
+// PING: a connection that was cut without a word would stay silent for ever.
 func (f *follower) hear(sub *redis.PubSub) {
 	stop := context.AfterFunc(f.ctx, func() { _ = sub.Close() })
 	defer stop()
@@ -66,7 +66,7 @@ func (f *follower) hear(sub *redis.PubSub) {
 	}
 }
 
-// heard takes one event of a key.
+// heard takes one event of a key: it has the lock read to which the key belongs. Keys of no lock are ignored.
 func (f *follower) heard(key, event string) {
 	at := f.rec.clock.now()
 	f.rec.mu.Lock()

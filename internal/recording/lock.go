@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A lock is what a node has of one.
+// A lock is what one node has of a lock.
 type lock struct {
 	token   string
 	until   time.Time     // of the token, as far as is known
@@ -26,7 +26,7 @@ type holder struct {
 	until time.Time
 }
 
-// lockOf is what a node has said of a lock at an instant.
+// lockOf returns what the reply of a read says of a lock. at is when it was read.
 func lockOf(a *wire.Reply, at time.Time) *lock {
 	l := &lock{token: a.Holder, fence: a.Fence, ttl: a.TTL, until: at.Add(a.TTL)}
 	if len(a.Holder) >= wire.MostOfToken { // a value of another program
@@ -45,13 +45,13 @@ func lockOf(a *wire.Reply, at time.Time) *lock {
 
 func (h holder) is(o holder) bool { return h.Token == o.Token && h.Mode == o.Mode }
 
-// held reports whether the same hold it.
+// held reports whether l and o have the same holders.
 func (l *lock) held(o *lock) bool {
 	return l.token == o.token && slices.EqualFunc(l.holders, o.holders, holder.is)
 }
 
-// same reports whether the same hold it, and the same wait, and the fence of a new lock was not raised. That a lock
-// was extended is no news.
+// same reports whether l is no news after o: it has the same holders and the same waiters, and the fence of a lock that
+// was new in o was not raised since. An extension is no news.
 func (l *lock) same(o *lock) bool {
 	return l.held(o) && (l.fence == o.fence || !o.young) &&
 		slices.EqualFunc(l.waiting, o.waiting, func(a, b Waiter) bool { return a.Waiter == b.Waiter && a.Since.Equal(b.Since) })
@@ -70,7 +70,7 @@ func (l *lock) line(f *follower, key string, at time.Time) *Line {
 	return line
 }
 
-// over reports whether something that it has must have ended by now.
+// over reports whether the TTL of some holder is over at an instant.
 func (l *lock) over(at time.Time) bool {
 	return l.token != "" && at.After(l.until) || slices.ContainsFunc(l.holders, func(h holder) bool { return at.After(h.until) })
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// A play goes through the changes of a story, and knows what the nodes have meanwhile.
+// A play replays the changes of a story, one after another, and keeps what the nodes have at that point.
 //
-// A node that cannot be seen counts for what it had, until a TTL is over since it was seen last: its
-// keys end by then unless they are extended, and the holder's client may well reach it.
+// A node that cannot be seen counts for what it had, until a TTL is over since it was seen last: its keys end by then
+// unless they are extended, and the holder's client may well reach it.
 type play struct {
 	story  *Story
 	set    Set
@@ -60,7 +60,7 @@ func (p *play) node(name string) *node {
 	return n
 }
 
-// until goes on to an instant.
+// until applies the changes of the story up to and with the instant at.
 func (p *play) until(at time.Time) {
 	for _, c := range p.story.changes {
 		if c.at.After(at) {
@@ -73,7 +73,7 @@ func (p *play) until(at time.Time) {
 	p.forget(at)
 }
 
-// forget drops what nodes had that have not been seen for too long.
+// forget drops the tokens of silent nodes whose TTL, counted from when the node was last seen, is over at an instant.
 func (p *play) forget(at time.Time) {
 	for name, n := range p.nodes {
 		if n.silence == nil {
@@ -87,7 +87,7 @@ func (p *play) forget(at time.Time) {
 	}
 }
 
-// take applies a change.
+// take applies one change: what a line of the record says of the set, of a node, or of a lock on a node.
 func (p *play) take(c change) {
 	l := c.line
 	switch {
@@ -118,7 +118,8 @@ func (p *play) take(c change) {
 	}
 }
 
-// begin takes the set of a record, or of a part of it.
+// begin applies a line that names the set: nodes that are not in it leave. If it does not only continue the record in a
+// new file, there is a gap before it: what was known may be over by now.
 func (p *play) begin(l *Line) {
 	p.set = *l.Set
 	for name, n := range p.nodes {
@@ -140,7 +141,7 @@ func (p *play) begin(l *Line) {
 	}
 }
 
-// leave drops what a node had that is no member any more, and is not seen from here on.
+// leave drops all that a node had: it is no longer a member of the set, and the record does not follow it after at.
 func (p *play) leave(name string, n *node, at time.Time) {
 	p.answers(n, at)
 	for _, h := range slices.Clone(n.has) {
@@ -150,7 +151,7 @@ func (p *play) leave(name string, n *node, at time.Time) {
 	p.gone(at)
 }
 
-// answers ends the silence of a node.
+// answers ends the silence of a node at an instant, if it was silent.
 func (p *play) answers(n *node, at time.Time) {
 	if n.silence != nil {
 		n.silence.To = at
@@ -159,7 +160,8 @@ func (p *play) answers(n *node, at time.Time) {
 	}
 }
 
-// read takes what a node has of the lock.
+// read applies a line about the lock on a node. at is l's time, or an earlier one: that of the first event behind it,
+// at which only what the line shows as gone had ended.
 func (p *play) read(l *Line, at time.Time) {
 	n := p.node(l.Node)
 	var now []has
@@ -195,7 +197,7 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 // nearly is how much of a TTL may be left, as it is known, when it ran out.
 const nearly = 20 * time.Millisecond
 
-// how tells how a node lost a token, from the line that says so.
+// how returns how the node lost the token h at an instant, from l, the first line without it.
 func (n *node) how(h has, l *Line, at time.Time) Loss {
 	loss := Loss{Time: at, Node: l.Node, How: EndDeleted}
 	out := false
@@ -223,7 +225,7 @@ func (n *node) how(h has, l *Line, at time.Time) Loss {
 	return loss
 }
 
-// members are the nodes of the set that have a token.
+// members returns the nodes of the set that have the token h now.
 func (p *play) members(h has) (all []string) {
 	for _, name := range p.set.Nodes {
 		if n := p.nodes[name]; n != nil && slices.ContainsFunc(n.has, h.is) {
@@ -233,7 +235,7 @@ func (p *play) members(h has) (all []string) {
 	return all
 }
 
-// open is the hold of a token that has not ended; nil: there is none.
+// open returns the Hold of the token h (the time for which a quorum had it) if it has not ended; nil: there is none.
 func (p *play) open(h has) *Hold {
 	if o := p.latest[h.key()]; o != nil && o.To.IsZero() {
 		return o
@@ -241,7 +243,7 @@ func (p *play) open(h has) *Hold {
 	return nil
 }
 
-// last is the hold of a token that has ended, if no other one has begun since; nil: there is none.
+// last returns the ended Hold of the token h, if no other Hold has begun since; nil: there is none.
 func (p *play) last(h has) *Hold {
 	if o, all := p.latest[h.key()], p.story.Holds; o != nil && o == all[len(all)-1] {
 		return o
@@ -249,7 +251,8 @@ func (p *play) last(h has) *Hold {
 	return nil
 }
 
-// gain notes that a node has a token that it did not have before.
+// gain notes that the node of line l has got the token h. If it makes a quorum, a Hold begins, or goes on. before: the
+// node may have had it already when the record began.
 func (p *play) gain(l *Line, h has, before bool) {
 	all := p.members(h)
 	o := p.open(h)
@@ -272,7 +275,7 @@ func (p *play) gain(l *Line, h has, before bool) {
 	p.number(h)
 }
 
-// number finds the number that a quorum of the nodes with the token has stored, if its hold has not ended.
+// number sets the fence of the token's Hold if that goes on: the largest number that a quorum of its nodes has reached.
 func (p *play) number(h has) {
 	o := p.open(h)
 	if o == nil {
@@ -294,7 +297,7 @@ func (p *play) number(h has) {
 	}
 }
 
-// lose notes that a node has a token no more.
+// lose notes that the node of this name has the token h no more. If fewer than a quorum have it now, its Hold ends.
 func (p *play) lose(name string, h has, loss Loss) {
 	n := p.node(name)
 	n.has = slices.DeleteFunc(n.has, h.is)
@@ -308,7 +311,7 @@ func (p *play) lose(name string, h has, loss Loss) {
 	}
 }
 
-// wait takes who waits at a node.
+// wait applies the waiters that line l shows at the node n: their Waits begin, or go on; others may end.
 func (p *play) wait(l *Line, n *node) {
 	for _, w := range n.waiting {
 		if one := p.waits[w.Waiter]; one != nil {
@@ -330,8 +333,8 @@ func (p *play) wait(l *Line, n *node) {
 	p.gone(l.Time)
 }
 
-// again is the wait of a waiter that no node knew of a moment ago: it goes on if it began before its end was seen, since
-// nodes were emptied or not seen meanwhile; or it is a new one.
+// again returns the Wait of a waiter that no node knew a moment ago. If the waiter came before its last Wait ended,
+// that one goes on: nodes were only emptied, or not seen. Else it is a new one.
 func (p *play) again(w Waiter) *Wait {
 	for _, one := range slices.Backward(p.story.Waits) {
 		if one.Waiter == w.Waiter {
@@ -347,7 +350,7 @@ func (p *play) again(w Waiter) *Wait {
 	return one
 }
 
-// gone ends the waits of which no node knows any more.
+// gone ends, at an instant, the Waits of waiters that no node knows any more.
 func (p *play) gone(at time.Time) {
 	for waiter, one := range p.waits {
 		known := false

@@ -42,8 +42,8 @@ type Recorder struct {
 	followers map[string]*follower
 }
 
-// New makes a Recorder of the locks whose keys have a prefix. Nodes that do not tell of changes are looked at
-// again after every.
+// New makes a Recorder of the locks whose keys have this prefix. Follow says on which nodes. Nodes that do not tell of
+// changes are walked again when every is over.
 func New(file *File, prefix string, every time.Duration) *Recorder {
 	r := &Recorder{prefix: prefix, every: every, file: file, followers: make(map[string]*follower)}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
@@ -53,8 +53,8 @@ func New(file *File, prefix string, every time.Duration) *Recorder {
 // errClosed is the cause of the end of a Recorder that was closed.
 var errClosed = errors.New("closed")
 
-// Follow records this set from here on, in the place of the one before. Nodes that were in that one, too, are
-// followed without a break.
+// Follow records the locks on these nodes from now on, which are the members of set; not those of the last call any
+// more. A node that was in that one, too, is followed without a break.
 func (r *Recorder) Follow(set Set, nodes []Node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,10 +76,10 @@ func (r *Recorder) Follow(set Set, nodes []Node) {
 	}
 }
 
-// Done is closed when nothing can be recorded any more; Err says why.
+// Done is closed when the Recorder records nothing any more: it was closed, or cannot write to its file (Err).
 func (r *Recorder) Done() <-chan struct{} { return r.ctx.Done() }
 
-// Err is why nothing can be recorded any more: the file cannot be written. Nil: nothing is wrong.
+// Err returns why the Recorder cannot write to its file; nil: it can, or was closed before.
 func (r *Recorder) Err() error {
 	if err := context.Cause(r.ctx); !errors.Is(err, errClosed) {
 		return err
@@ -87,7 +87,7 @@ func (r *Recorder) Err() error {
 	return nil
 }
 
-// Close ends the record, and closes the file.
+// Close ends the record with a line that says so, and closes the file. The error is Err, or that of the last write.
 func (r *Recorder) Close() error {
 	r.cancel(errClosed)
 	r.over.Wait()
@@ -106,8 +106,8 @@ func (r *Recorder) Close() error {
 	return err
 }
 
-// Silent says which nodes do not answer, and why, and which do not tell of changes; and whether that is known
-// of all.
+// Silent returns the nodes that do not answer, with the reasons, and those that answer without keyspace notifications
+// (mute). known is false until each node has answered, or failed to, once.
 func (r *Recorder) Silent() (silent map[string]error, mute []string, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +125,7 @@ func (r *Recorder) Silent() (silent map[string]error, mute []string, known bool)
 	return silent, mute, known
 }
 
-// write writes a line, and begins a new file if it is time. It is called under the mutex.
+// write adds a line, to a new file if this one is full. If that fails, it ends the Recorder. Caller holds r.mu.
 func (r *Recorder) write(l *Line) {
 	if r.ctx.Err() != nil {
 		return
@@ -140,15 +140,15 @@ func (r *Recorder) write(l *Line) {
 	}
 }
 
-// lives writes a line if there was none for long. It is called under the mutex.
+// lives writes an empty line if none was written for long: all was recorded up to the last line. Caller holds r.mu.
 func (r *Recorder) lives(at time.Time) {
 	if at.Sub(r.wrote) >= alive {
 		r.write(&Line{Time: at})
 	}
 }
 
-// again begins a new file, with a line, and with all that is known. It leaves half of it for what changes:
-// otherwise little but what is known would be written, again and again.
+// again begins a new file, with the line first, and with all that is known. It fails if that takes more than half of
+// the file: then new files with little else would follow each other. Caller holds r.mu.
 func (r *Recorder) again(first *Line) error {
 	at, size := r.clock.now(), int64(0)
 	for l := range r.all(at, first) {
@@ -171,7 +171,7 @@ func (r *Recorder) again(first *Line) error {
 	return nil
 }
 
-// all iterates over the lines with which a file begins.
+// all iterates over the lines with which a new file begins: the set, first, and all that is known at an instant.
 func (r *Recorder) all(at time.Time, first *Line) iter.Seq[*Line] {
 	return func(yield func(*Line) bool) {
 		set := r.set

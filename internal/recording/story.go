@@ -67,7 +67,7 @@ type Loss struct {
 	Left time.Duration // of its TTL, as far as that is known
 }
 
-// How is how the hold ended, by most of its nodes; "": it had not ended.
+// How returns how most nodes of the hold lost its token; "": the hold had not ended.
 func (h *Hold) How() (how End) {
 	if h.To.IsZero() {
 		return ""
@@ -107,7 +107,7 @@ type change struct {
 	line *Line
 }
 
-// Read reads what a record says of the lock with this name.
+// Read reads from a record, which begins in Earlier(file), what happened to the lock with this name.
 func Read(file, name string) (*Story, error) {
 	s := &Story{Name: name}
 	sorted, last := 0, time.Time{}
@@ -157,7 +157,7 @@ func Read(file, name string) (*Story, error) {
 	return s, nil
 }
 
-// match finds what the waiters got: the first lock of their owner's since they came.
+// match sets Wait.Got: the first hold of the waiter's owner that began while it waited, or up to a second later.
 func (s *Story) match() {
 	owned := make(map[string][]*Hold)
 	for _, h := range s.Holds {
@@ -174,13 +174,12 @@ func (s *Story) match() {
 	}
 }
 
-// settled is how long a lock must be held for its fence to be known for certain. A holder raises the number
-// at the nodes before it relies on the lock, which may be after the nodes were read, and they are read
-// again in the next beat.
+// settled is how long a lock must be held for its fence to be known for certain. A holder raises the number at the
+// nodes before it relies on the lock, which may be after the nodes were read, and they are read again in the next beat.
 const settled = 2 * beat
 
-// fences compares the fences of the exclusive holds. A number that may be too small, since it was read too early,
-// is left out.
+// fences compares the fences of successive exclusive holds: it adds those to Unfenced that are not larger than the one
+// before. It sets a fence to 0 (unknown) if it was read so early that it may have been raised since.
 func (s *Story) fences() {
 	var highest *Hold
 	for _, h := range s.Holds {
@@ -202,8 +201,8 @@ func (s *Story) fences() {
 	}
 }
 
-// At is what the nodes had at an instant, judged as [redlock.Locker.Inspect] does it. How long a lock was to live
-// then is not known, since extensions are not recorded.
+// At returns what the nodes had at an instant, judged as [redlock.Locker.Inspect] does it, without the TTLs: the record
+// does not have the extensions.
 func (s *Story) At(at time.Time) *redlock.Status {
 	p := newPlay(&Story{Name: s.Name, From: s.From, changes: s.changes})
 	p.until(at)
@@ -236,12 +235,12 @@ func (s *Story) At(at time.Time) *redlock.Status {
 // Nothing is why nothing is known of an instant.
 const Nothing = "nothing was recorded"
 
-// broken reports whether nothing was recorded at an instant.
+// broken reports whether no recorder ran at an instant: the record has a gap there that is not one of a single node.
 func (s *Story) broken(at time.Time) bool {
 	return slices.ContainsFunc(s.Silences, func(q Silence) bool { return q.Node == "" && at.After(q.From) && at.Before(q.To) })
 }
 
-// Then are the holds that there were at an instant.
+// Then returns the holds that had begun at an instant, and had not ended.
 func (s *Story) Then(at time.Time) (all []*Hold) {
 	for _, h := range s.Holds {
 		if !h.From.After(at) && (h.To.IsZero() || at.Before(h.To)) {
@@ -251,7 +250,7 @@ func (s *Story) Then(at time.Time) (all []*Hold) {
 	return all
 }
 
-// WhoWaited are those who waited at an instant, the longest wait first.
+// WhoWaited returns the waits that had begun at an instant, and had not ended, the longest first.
 func (s *Story) WhoWaited(at time.Time) (all []*Wait) {
 	for _, w := range s.Waits {
 		if !w.Since.After(at) && (w.Until.IsZero() || at.Before(w.Until)) {

@@ -20,7 +20,7 @@ import (
 // use the connection at once: a Server calls go-redis only when no reply is owed, and go-redis does nothing by itself with
 // a connection that s.conn has taken.
 
-// Encode writes the commands of a batch, and the trailer that its requests need, into a buffer, which Send sends.
+// Encode writes the commands of a batch into a buffer, which Send sends, and the trailer behind them, if one is needed.
 func (s *Server) Encode(batch []*lane.Request) {
 	scripts := s.scripts.Load()
 	s.out.Reset()
@@ -41,7 +41,7 @@ func (s *Server) Encode(batch []*lane.Request) {
 	writeTrailer(&s.out, scripts, trailer)
 }
 
-// trailer returns which trailer (the commands at the end of a write: noTrailer, and so on) a request for a step needs.
+// trailer returns which trailer (the commands at the end of a write: noTrailer, and so on) q needs. step is q.Step().
 func (h *hashes) trailer(q *lane.Request, step wire.Op) int {
 	switch {
 	case step == wire.Plain, q.Op == wire.Extend && h.does(q):
@@ -69,8 +69,8 @@ func (s *Server) Send() error {
 	return err
 }
 
-// Receive reads the replies to a batch, which the server has owed for ago, and gives each request its own. An error
-// means that the connection failed, and is closed: the unanswered requests may have been carried out, or may yet be.
+// Receive reads the replies to a batch, which the server has owed for ago, and gives each request its own. After an
+// error, the connection has failed, and is closed: the unanswered requests may have been carried out, or may yet be.
 func (s *Server) Receive(batch []*lane.Request, ago time.Duration) (unanswered []*lane.Request, err error) {
 	conn := s.socket.Load()
 	if conn == nil {
@@ -90,7 +90,7 @@ func (s *Server) Receive(batch []*lane.Request, ago time.Duration) (unanswered [
 	return unanswered, err
 }
 
-// replies reads the replies to a batch, and gives each request its own. It sets no deadline, and closes nothing.
+// replies does what Receive does, with the deadline that is set, and closes nothing.
 func (s *Server) replies(batch []*lane.Request) (unanswered []*lane.Request, err error) {
 	scripts := s.scripts.Load() // as at Encode: the node is joined again only when no reply is owed
 	trailer := noTrailer
@@ -140,7 +140,7 @@ func (s *Server) replies(batch []*lane.Request) (unanswered []*lane.Request, err
 	return nil, nil
 }
 
-// read reads the reply of a request's script, and gives it to the request. An error: the connection failed.
+// read reads the reply of the script for q, and gives it to q. An error: the connection failed, and q has none.
 func (s *Server) read(q *lane.Request) error {
 	value, err := s.in.Reply()
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Server) read(q *lane.Request) error {
 	return nil
 }
 
-// outdate marks the connection to be replaced if err, an error that the server sent (nil: none), is READONLY: the
+// outdate marks the connection to be replaced if err, an error that the server sent, is READONLY (nil is not): the
 // node's host name may lead to another server since, the new master.
 func (s *Server) outdate(err error) {
 	if err != nil && redis.HasErrorPrefix(err, "READONLY") {
@@ -161,7 +161,7 @@ func (s *Server) outdate(err error) {
 	}
 }
 
-// receive makes s.in read from a connection, with an empty buffer if it is another one.
+// receive makes s.in read from conn, with an empty buffer if it has read from another connection before.
 func (s *Server) receive(conn *net.Conn) {
 	if s.reads != conn {
 		s.reads = conn
@@ -219,7 +219,7 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	w.End()
 }
 
-// call begins the call of a loaded script with these keys, and with more as the last key ("": none), and no arguments.
+// call begins the call of a loaded script by hash, with keys, and more as the last key ("": none). Arguments follow.
 func call(w *resp.Writer, hash string, keys []string, more string) {
 	n := len(keys)
 	if more != "" {

@@ -29,8 +29,8 @@ type credentials struct {
 	ended  bool // end was called
 }
 
-// fill sets user and password in o to what the provider returns, if there is one. It returns when ctx ends, or after
-// credentialsTimeout; a provider that still runs then is left to end by itself.
+// fill sets user and password in o to what the provider returns; without a provider it leaves them. It returns when ctx
+// ends, or after credentialsTimeout; a provider that still runs then is left to end by itself.
 func (c *credentials) fill(ctx context.Context, o *redis.Options) error {
 	g := c.given
 	if g == nil || g.StreamingCredentialsProvider == nil && g.CredentialsProviderContext == nil && g.CredentialsProvider == nil {
@@ -106,10 +106,10 @@ func (c *credentials) OnNext(latest auth.Credentials) {
 	c.changed.Store(true)
 }
 
-// OnError is called when the provider cannot get later ones. The connection stands until the server ends it.
+// OnError is called when the provider cannot get later credentials. The connection stands until the server ends it.
 func (c *credentials) OnError(error) {}
 
-// outdated reports whether there are later credentials than those of the connection.
+// outdated reports whether the provider has reported later credentials than those of the connection.
 func (c *credentials) outdated() bool { return c.changed.Load() }
 
 // end unsubscribes from the provider, once and for good.

@@ -60,12 +60,12 @@ type registered struct {
 	warned      bool // its operator was told; reset when the reason is gone
 }
 
-// NewRegistry makes a Registry, which calls warn with what an operator should change, once for each node.
+// NewRegistry makes a Registry. It calls warn with what an operator should change at a node, once until that is mended.
 func NewRegistry(warn func(error)) *Registry {
 	return &Registry{warn: warn, nodes: make(map[int]registered), retired: make(map[int]bool)}
 }
 
-// Retire forgets node i, which is no member any more. The same server may join again as a node with another number.
+// Retire forgets node i (the number of its lane), no member any more. Its server may join again, as another number.
 func (r *Registry) Retire(i int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,8 +31,8 @@ func (g *greeting) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// why returns the reason for err, with which greeting failed: if a single error is all that the server sent, that
-// error. Several lines are replies to commands, and so is an error that says that the server lacks a command: then the
+// why returns the reason why greeting failed with err. If all that the server sent is a single error, it is that.
+// Several lines are replies to commands, and so is an error that says that the server lacks a command: then the
 // connection broke between two commands, and why returns err.
 func (g *greeting) why(err error) error {
 	if wire.IsReply(err) || wire.Classify(err) != wire.Unreachable {

@@ -17,7 +17,7 @@ type natives struct {
 	remove string // "delex", "delifeq"; "": neither
 }
 
-// does reports whether this server has the commands for a request that may be carried out without a script (q.Native).
+// does reports whether q, an extension or a release, needs no script: it allows that (q.Native), and the server can.
 func (n natives) does(q *lane.Request) bool {
 	return q.Native && (q.Op == wire.Extend && n.extend || q.Op == wire.Release && n.remove != "")
 }
@@ -35,7 +35,8 @@ func probeNatives(ctx context.Context, p redis.Pipeliner) nativeProbe {
 	}
 }
 
-// natives reads the replies to the probe. A command that does not reply as for a missing key counts as missing.
+// natives returns which of the commands the server has, by the replies to p, which tried each on a key that is not
+// there. A command that replies anything else than that counts as missing.
 func (p nativeProbe) natives() natives {
 	n := natives{extend: errors.Is(p.ifeq.Err(), redis.Nil) && p.exists.Err() == nil}
 	for name, c := range map[string]*redis.Cmd{"delex": p.delex, "delifeq": p.delifeq} {
@@ -46,7 +47,7 @@ func (p nativeProbe) natives() natives {
 	return n
 }
 
-// write writes the commands of an extension or a release, without the trailer.
+// write writes the commands of q, an extension or a release without a script (wire.NativeAnswer), up to the trailer.
 func (n natives) write(w *resp.Writer, q *lane.Request) {
 	c := q.Claim
 	key := c.Keys[0]
@@ -63,7 +64,7 @@ func (n natives) write(w *resp.Writer, q *lane.Request) {
 	w.Begin("exists").String(key + script.QueueSuffix).End()
 }
 
-// readNative reads the replies to the commands of write, up to the trailer. An error: the connection failed.
+// readNative reads the replies to the commands of natives.write for op. An error: the connection failed.
 func readNative(in *resp.Reader, op wire.Op) (a wire.NativeAnswer, err error) {
 	r := replies{in: in}
 	if op == wire.Extend {

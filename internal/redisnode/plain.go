@@ -15,7 +15,7 @@ type openAnswer struct {
 	native  wire.NativeAnswer // to an extension or a release
 }
 
-// without returns the requests that have no reply: those of answers, which lack the trailer, and then the others.
+// without returns the requests that have no reply yet: first those of answers, whose trailer is missing, then others.
 func without(answers []openAnswer, others []*lane.Request) (requests []*lane.Request) {
 	for _, a := range answers {
 		requests = append(requests, a.request)
@@ -40,7 +40,7 @@ const (
 	wholeTrailer  // for steps without a script: the marker, the time, and whether the server has the scripts
 )
 
-// writeTrailer writes the trailer, the commands at the end of a write. has says which: noTrailer, and so on.
+// writeTrailer writes the trailer, the commands at the end of a write. has is noTrailer, markerTrailer or wholeTrailer.
 func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
 	if has == noTrailer {
 		return
@@ -64,8 +64,8 @@ func readPlain(in *resp.Reader, token string) (p wire.PlainAnswer, err error) {
 
 const okay = "OK"
 
-// readTrailer reads the trailer into t; has says which one was written. It keeps the node's marker in last, and
-// allocates nothing if it is there already. An error: the connection failed.
+// readTrailer reads the trailer into t; has says which one was written. It leaves the node's marker in last, and
+// allocates nothing if it is the one that last had. An error: the connection failed.
 func readTrailer(in *resp.Reader, has int, t *wire.Trailer, last *string) error {
 	r := replies{in: in}
 	*t = wire.Trailer{}
@@ -99,7 +99,7 @@ func (r *replies) text(known string) string {
 }
 func (r *replies) list(n int) bool { return next(r, func() (bool, error) { return r.in.List(n) }) }
 
-// next takes the next reply, by read; zero, with the reason in r: the reply is an error, or the connection failed.
+// next returns the next reply, taken by read; zero, with the reason in r: it is an error, or the connection failed.
 func next[T any](r *replies, read func() (T, error)) (v T) {
 	if r.broken != nil {
 		return v

@@ -62,8 +62,8 @@ type Server struct {
 }
 
 // New returns a Server for the caller's options, not connected yet. A caller waits for a reply for round; after
-// patience without one the connection is given up. Joining the node fails with the error of admit, if any. Retire calls
-// retire. session has what to tell the node, and gets what the node says of itself.
+// patience without one the connection is given up. Joining the node fails with the error of admit, if any, which gets
+// what the server says of itself. Server.Retire calls retire. session says what to tell the node, and gets its answer.
 func New(options *redis.Options, round, patience time.Duration, admit func(facts.Facts) error, retire func(), session lane.Session) *Server {
 	s := &Server{round: round, admit: admit, retire: retire, greet: options.OnConnect, session: session}
 	s.credentials.given, s.lifetime = options, options.ConnMaxLifetime
@@ -86,8 +86,8 @@ func New(options *redis.Options, round, patience time.Duration, admit func(facts
 	return s
 }
 
-// Connect makes the connection, joins the node (prepare), and measures a round trip. ctx bounds the dialing, and the
-// timeouts for a reply the rest. After an error there is no connection.
+// Connect makes the connection, joins the node (prepare), and measures a round trip. ctx bounds the dialing; the
+// timeouts for a reply bound the rest. After an error there is no connection.
 func (s *Server) Connect(ctx context.Context) error {
 	err := s.open(ctx, s.onConnect)
 	if err == nil {
@@ -179,7 +179,7 @@ func (s *Server) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	}
 }
 
-// keep makes conn the current connection, nil for none, and closes the one before it.
+// keep makes conn the current connection, and closes the one before it. nil: there is none from now on.
 func (s *Server) keep(conn *net.Conn) {
 	if old := s.socket.Swap(conn); old != nil {
 		(*old).Close()
@@ -217,8 +217,9 @@ type hashes struct {
 }
 
 // prepare joins the node. In a first round trip it asks the server what it is, whether its scripts stay in one process,
-// and which commands it has. In a second one it makes sure of the marker (join.lua) and loads the scripts. A server
-// that does not say what it is (an ACL without INFO, a proxy, miniredis) gets a warning; one without scripts, an error.
+// and which commands it has. In a second one it makes sure of the marker, which shows losses of data (join.lua), and
+// loads the scripts. A server that does not say what it is (an ACL without INFO, a proxy, miniredis) gets a warning;
+// one without scripts, an error.
 func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd
@@ -287,7 +288,7 @@ func factsOf(info []*redis.StringCmd, probe *redis.Cmd) facts.Facts {
 	return about
 }
 
-// text returns a description as the scripts take it; "" for nil.
+// text returns the text of d, a description of the set, as the scripts take it; "" for nil.
 func text(d *wire.Description) string {
 	if d == nil {
 		return ""
@@ -307,7 +308,7 @@ func database(self *redis.Cmd) string {
 	return ""
 }
 
-// parseMark reads the reply of join.lua. It returns an error if that has another form, or a marker of another version.
+// parseMark reads value, the reply of join.lua. An error: it has another form, or a marker of another version.
 func parseMark(value any) (mark wire.Mark, err error) {
 	if v, ok := value.([]any); ok && len(v) == 4 {
 		var ok1, ok2, ok3 bool
@@ -322,5 +323,6 @@ func parseMark(value any) (mark wire.Mark, err error) {
 	return mark, wire.Unexpected(value)
 }
 
-// Join joins the node again: it asks the server what it is, and loads the scripts. Call it when no reply is owed.
+// Join asks the server again what it is, and loads the scripts, over the present connection. Call it when no reply is
+// owed. After an error, call Connect before anything else.
 func (s *Server) Join() error { return s.prepare(context.Background(), s.conn) }

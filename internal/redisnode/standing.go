@@ -52,7 +52,7 @@ const (
 	broken              // it has ended, or something has arrived that nothing had asked for
 )
 
-// stands reports whether conn, unused for so long, still works, if need be by a PING; false: it is to be replaced.
+// stands reports whether conn, unused for that long, still works (by its socket, or a PING); false: replace it.
 func (s *Server) stands(conn *net.Conn, unused time.Duration) bool {
 	if unused <= looksAfter {
 		return true
@@ -64,8 +64,8 @@ func (s *Server) stands(conn *net.Conn, unused time.Duration) bool {
 	return saw != broken && s.pings(conn)
 }
 
-// pings reports whether the server answers a PING soon: so soon that a caller, which waits for s.round, has time left
-// for another connection. A server that hangs would not complete the handshake of a new connection either.
+// pings reports whether the server answers a PING over conn in a part of s.round, the time that a caller waits; false:
+// replace conn, for which the rest is left. A server that hangs would not answer over a new one either.
 func (s *Server) pings(conn *net.Conn) bool {
 	s.receive(conn)
 	if err := (*conn).SetDeadline(time.Now().Add(min(4*s.trip+100*time.Millisecond, 2*s.trip+s.round/4))); err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// look asks the socket of a connection over which no reply is owed whether something has arrived: that is the end of
-// the connection or, below TLS, its announcement. It does not block. The caller's own dialer may use no socket: blind.
+// look asks the socket of conn, over which no reply is owed, whether something has arrived (broken): the end of the
+// connection or, below TLS, its announcement. It does not block. blind: the caller's own dialer has used no socket.
 func look(conn net.Conn) sight {
 	if secured, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secured.NetConn()

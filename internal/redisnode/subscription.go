@@ -67,7 +67,7 @@ func (s *Server) subscribe(ctx context.Context, channel string, ready func(), on
 	}
 }
 
-// ask sends a command, and does not wait for the reply.
+// ask sends a command over conn, and does not wait for the reply.
 func (s *Server) ask(conn net.Conn, name string, args ...string) error {
 	s.out.Reset()
 	s.out.Begin(name)

@@ -69,8 +69,8 @@ type Config struct {
 const MaxUnderWay = 256
 
 // A Scheduler keeps locks alive: one goroutine and two heaps for all items. The goroutine begins a renewal when it is
-// due, and gives up on it when no quorum has confirmed it in time. If a quorum decides it, the goroutine that delivers
-// the deciding vote finishes it (Settle).
+// due, and gives up on it when no quorum has confirmed it in time. Else the goroutine that delivers the deciding vote
+// finishes it (Settle).
 type Scheduler struct {
 	cfg   Config
 	wake  chan struct{}
@@ -108,7 +108,7 @@ func New(cfg Config) *Scheduler {
 	return s
 }
 
-// Add makes the Scheduler watch an item: a look after its validity ends it, and so does Close. False: it is closed.
+// Add makes the Scheduler watch an item: end it when its validity is over and no timer has, or at Close. False: closed.
 func (s *Scheduler) Add(e *Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Scheduler) Add(e *Entry) bool {
 	return true
 }
 
-// Remove forgets an item that has ended: it begins no more renewal of it. One that is under way goes on to its end.
+// Remove forgets an item that has ended: no further renewal of it begins. One that is under way goes on to its end.
 func (s *Scheduler) Remove(e *Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +133,8 @@ func (s *Scheduler) Remove(e *Entry) {
 	}
 }
 
-// Keep makes the Scheduler renew an item, the first time at at, unless the item has been removed, or a renewal is due
-// or under way already. Each Keep is undone by one Unkeep.
+// Keep makes the Scheduler renew an item, for the first time at the instant at, unless a renewal is due or under way
+// already. It does nothing for an item that was removed. Each Keep is undone by one Unkeep.
 func (s *Scheduler) Keep(e *Entry, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,8 +289,8 @@ func span(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// Stalled returns how long the stop lasted in which this process stood still at the instant at; 0: it ran then. now is
-// the time of the call: the stop may not have been noticed yet. It remembers only the last stop.
+// Stalled returns how long this process stood still (suspended, say) when it did so at the instant at; 0: it ran then.
+// It remembers only the last stop. now is the time of the call: it shows a stop that check has not noticed yet.
 func (s *Scheduler) Stalled(at, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -352,7 +352,7 @@ func (s *Scheduler) finish(e *Entry, r Renewal) {
 	e.item.Renewed(res)
 }
 
-// again schedules the next renewal of an item at at, if the item has not ended and a Keep is in force.
+// again schedules the next renewal of an item for the instant at, unless the item has ended, or no Keep is in force.
 func (s *Scheduler) again(e *Entry, at time.Time) {
 	spent := e.item.Spent()
 	s.mu.Lock()
@@ -365,7 +365,7 @@ func (s *Scheduler) again(e *Entry, at time.Time) {
 	}
 }
 
-// Close ends the goroutine, and every item: the goroutine could no longer tell its holder of its end.
+// Close ends the goroutine, and every item, since nothing would notice any more that its validity is over.
 func (s *Scheduler) Close() {
 	close(s.stop)
 	<-s.ended

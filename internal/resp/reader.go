@@ -24,7 +24,7 @@ type Error string
 
 func (e Error) Error() string { return string(e) }
 
-// RedisError marks it as an error of the server, for go-redis (redis.HasErrorPrefix). It does nothing.
+// RedisError marks an Error as one of the server, for go-redis (redis.HasErrorPrefix). It does nothing.
 func (Error) RedisError() {}
 
 // A Reader reads replies. An Error was sent by the server in the place of a reply. After any other error, the caller
@@ -39,7 +39,7 @@ func (r *Reader) Reset(from io.Reader) {
 	r.buf.Reset(from)
 }
 
-// Done returns an error if more has arrived than has been read. Call it when all replies that were asked for are read.
+// Done returns an error if the server has sent more than was read. Call it when all replies to all commands were read.
 func (r *Reader) Done() error {
 	rest, _ := r.buf.Peek(r.buf.Buffered())
 	if len(rest) == 0 {
@@ -86,8 +86,8 @@ func (r *Reader) String(known string) (string, error) {
 	return string(t.text), err
 }
 
-// List reads the header of a list of n replies, which the caller reads next. False, without an error: the reply is
-// something else, and List has read all of it.
+// List begins to read a list of n replies: the caller then reads these. False, without an error: the reply is something
+// else, or a list of another length, and List has read all of it.
 func (r *Reader) List(n int) (bool, error) {
 	t, is, err := r.begin("*")
 	switch {
@@ -101,8 +101,8 @@ func (r *Reader) List(n int) (bool, error) {
 	return false, err
 }
 
-// only reads a reply that is one token of one of these kinds (token.kind); it returns a zero token if the reply is
-// something else, an Error if the server sent one.
+// only reads a reply that is one token (no list), of one of these kinds (token.kind). If the reply is something else,
+// it returns a zero token; an Error if the server sent one.
 func (r *Reader) only(kinds string) (token, error) {
 	t, is, err := r.begin(kinds)
 	if !is {
@@ -111,7 +111,7 @@ func (r *Reader) only(kinds string) (token, error) {
 	return t, err
 }
 
-// begin reads the first token of a reply; is false: its kind is none of these, and begin has read the whole reply.
+// begin reads the first token of a reply. is: its kind is one of kinds (token.kind). Else begin reads the whole reply.
 func (r *Reader) begin(kinds string) (t token, is bool, err error) {
 	room := maxReply
 	if t, err = r.token(&room); err != nil {
@@ -166,8 +166,8 @@ func (r *Reader) token(room *int) (t token, err error) {
 	return t, unexpected(line)
 }
 
-// value reads a whole reply (for its types, see Reply; an Error is a value, too) of at most room bytes, with lists in
-// it at most depth levels deep. It subtracts from room what it reads.
+// value reads a whole reply, of at most room bytes and with lists at most depth levels deep, and subtracts from room
+// what it reads. It returns one of the types of Reply, or an Error, which is a value here.
 func (r *Reader) value(room *int, depth int) (any, error) {
 	t, err := r.token(room)
 	if err != nil {
@@ -176,7 +176,7 @@ func (r *Reader) value(room *int, depth int) (any, error) {
 	return r.rest(t, room, depth)
 }
 
-// rest reads the rest of a reply that begins with t, and returns the whole, as value does.
+// rest reads what follows t, the first token of a reply, and returns the whole reply, as value does.
 func (r *Reader) rest(t token, room *int, depth int) (any, error) {
 	switch {
 	case t.kind == '-':
@@ -206,7 +206,7 @@ func (r *Reader) array(n int, room *int, depth int) (any, error) {
 	return list, nil
 }
 
-// bulk reads a string of n bytes. It is valid until the next read.
+// bulk reads a string of n bytes and the line end after it. The string is valid until the next read.
 func (r *Reader) bulk(n int) (all []byte, err error) {
 	if n+2 <= bufferSize {
 		all, err = r.buf.Peek(n + 2)
@@ -244,7 +244,7 @@ func (r *Reader) line() ([]byte, error) {
 
 var errLong = fmt.Errorf("it sent a reply of more than %d bytes", maxReply)
 
-// unexpected is the error for bytes that are no reply.
+// unexpected returns the error for bytes that are no reply.
 func unexpected(got []byte) error {
 	return fmt.Errorf("it sent %.100q, which is no reply in RESP2", got)
 }

@@ -46,7 +46,7 @@ func (w *Writer) Int(n int64) *Writer {
 	return w.Bulk(strconv.AppendInt(digits[:0], n, 10))
 }
 
-// arg returns the buffer with the header of one more argument, of this many bytes, which the caller appends and stores.
+// arg counts an argument of length bytes, and returns the buffer with its header, for the caller to append and store.
 func (w *Writer) arg(length int) []byte {
 	w.args++
 	if length < 10 { // most arguments are so short

@@ -1,9 +1,9 @@
 -- give: what the scripts that give a lock back have in common. It is put before them, after kinds, drop and queue.
 
 -- giveBack deletes a token from the keys that it holds in the modes ways, calls the waiters that are next, and returns
--- the reply of release.lua. slot is the number of the lock's slot, or false. again, if given, is called between the
--- two, if a key was deleted: it puts a client that wants to wait again into the queue. A token in a set is given back
--- even if its time is over: its holder goes by its own clock.
+-- the reply of release.lua. slot is the number of the lock's slot, or false. again (nil: none) puts a client that wants
+-- to wait again into the queue: it is called before the waiters are, if a key was deleted. A token in a set is given
+-- back even if its time is over: its holder goes by its own clock.
 local function giveBack(ways, token, slot, again)
   local count, queues, dropped = 0, 0, {}
   for i = 1, #ways do

@@ -165,8 +165,8 @@ local function queueing()
     end
   end
 
-  -- follow calls the waiter that has come into the window of a queue, since one before it has got the key in the mode
-  -- way, if the two can share the key.
+  -- follow calls the waiter that is now the last of the window, since one before it has got the key in the mode way and
+  -- left the queue. If the two cannot share the key, it calls nobody.
   local function follow(queue, way)
     local waiter, mode = read(redis.call('ZRANGE', queue, window - 1, window - 1)[1] or '')
     if waiter and not behind(mode, way) then

@@ -14,7 +14,7 @@ var reserved = map[string]string{
 	Belows: "is the key of the nodes' table of fences",
 }
 
-// Reserved says what a node uses a key for, in words that follow the key in an error; "": a lock may have the key.
+// Reserved says what a node uses this key for, to be put behind the key in an error; "": a lock may have the key.
 func Reserved(key string) string {
 	if strings.HasPrefix(key, Broken) {
 		return "is a key by which the nodes note a token that is broken"
@@ -27,8 +27,8 @@ func Lasting(key string) bool {
 	return Reserved(key) != "" || strings.HasSuffix(key, QueueSuffix)
 }
 
-// LockOf returns the key of the lock to which a key on a node belongs. queue: the key is that of the lock's queue. ok
-// is false for a key that belongs to no lock, and for a slot: the set of the holders of its lock lists it.
+// LockOf returns the key of the lock to which a key on a node belongs. queue: the key is not the lock's own, but that
+// of its queue. ok is false for a key of no lock, and for a slot: the set of the holders of its lock lists it.
 func LockOf(key string) (lock string, queue, ok bool) {
 	lock, queue = strings.CutSuffix(key, QueueSuffix)
 	if lock == "" || Lasting(lock) {

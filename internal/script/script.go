@@ -77,9 +77,9 @@ var (
 
 var acquireCode = bare(acquireUsual + kinds + hold + drop + counters + queue + acquire)
 
-// Acquire returns the acquire script for the server process with this run_id, which is part of the text. So another
-// process, such as the same server after a restart, does not have the script and answers NOSCRIPT. That reveals a
-// restart even behind a proxy that keeps the connection.
+// Acquire returns the acquire script for the server process with this run_id, which is part of the script's text. So
+// another process, such as the same server after a restart, does not have the script and answers NOSCRIPT. That reveals
+// a restart even behind a proxy that keeps the connection.
 func Acquire(runID string) Script { return New("-- for " + runID + "\n" + acquireCode) }
 
 // All lists the scripts that a client loads when it connects to the server process with this run_id.
@@ -113,7 +113,7 @@ func bare(source string) string {
 // tight removes spaces that Lua does not need.
 var tight = strings.NewReplacer(", ", ",", " = ", "=", " == ", "==", " ~= ", "~=", " <= ", "<=", " >= ", ">=", " < ", "<", " > ", ">", " + ", "+", " * ", "*", " / ", "/")
 
-// New makes a Script of its source, which is hashed as it is: call bare before.
+// New makes a Script of source, which it hashes as it is: the caller has called bare before.
 func New(source string) Script {
 	sum := sha1.Sum([]byte(source))
 	return Script{Source: source, Hash: hex.EncodeToString(sum[:])}

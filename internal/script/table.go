@@ -25,8 +25,8 @@ var buckets = func() (all [Buckets]string) {
 	return all
 }()
 
-// Bucket returns the name of the bucket of a key, which the caller must not change. It is a pointer, so that a caller
-// that passes it on allocates nothing.
+// Bucket returns the name of a key's bucket: of the counter of fences that the key shares with others. The caller must
+// not change it. It is a pointer, so that a caller that passes it on allocates nothing.
 func Bucket(key string) *string { return &buckets[Hash(key)%Buckets] }
 
 // Hash returns the 32-bit FNV-1a hash of a key. Unlike hash/fnv, it allocates nothing.

@@ -30,25 +30,25 @@ import (
 // The operator may die at any moment. The next change, or a client that meets a member with the next one (finishChoice),
 // finishes what a majority may have taken; what no majority has taken was never there.
 
-// candidate returns the node at this address, for a change that looks whether it can become a member; it makes the lane if
-// there is none. Until the caller calls decided, which it must, the lane is not retired, even if the node keeps the
+// candidate returns the node at the address name, for a change that looks whether it can become a member; it makes the lane
+// if there is none. Until the caller calls decided, which it must, the lane is not retired, even if the node keeps the
 // description of the set that removed it (gone). It takes s.mu.
 func (s *Set) candidate(name string) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lanes := s.lasting()
-	i := slices.IndexFunc(lanes, func(n *node) bool { return n.Name == name && !n.Retired() })
+	nodes := s.lasting()
+	i := slices.IndexFunc(nodes, func(n *node) bool { return n.Name == name && !n.Retired() })
 	if i < 0 {
-		i = len(lanes)
-		s.addNode(&lanes, name)
-		s.nodes.Store(&lanes)
+		i = len(nodes)
+		s.addNode(&nodes, name)
+		s.nodes.Store(&nodes)
 	}
-	lanes[i].considered++
-	return lanes[i]
+	nodes[i].considered++
+	return nodes[i]
 }
 
-// decided is called once for each result n of candidate, when its change ends. If n is no member, was not given, and no
-// other change looks at it, decided ends n's lane.
+// decided is called once for each node n that candidate returned, when its change ends. If n is no member then, is no given
+// node, and no other change looks at it, decided ends its lane.
 func (s *Set) decided(n *node) {
 	s.mu.Lock()
 	n.considered--
@@ -71,9 +71,9 @@ var ErrOvertaken = errors.New("another change of the set came first")
 
 // Change has the members of v choose d as the set's next description, and returns nil when d is in force: a majority of v's
 // members keeps it, and so does a quorum of d's. If the set was changed since v, the error is ErrOvertaken. After an error d
-// may come into force all the same. add is the address of the node that comes (then Change sets d.Since); "": none comes.
-// With over, the operator declares that no lock lives longer than d allows. With plan, nothing is changed, and Change waits
-// only for the answer of the node that comes. tell (not nil) gets what it waits for, or would.
+// may come into force all the same. add is the address of the node that d adds (then Change sets d.Since); "": none. With
+// over, the operator declares that no lock lives longer than d allows. With plan, nothing is changed, and Change waits only
+// for the answer of the node that d adds. tell (not nil) gets what it waits for, or would.
 func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add string, over, plan bool, tell Progress) error {
 	w := &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(time.Hour), key: s.cfg.Host.Token(), plan: plan}
 	w.timer.Stop()
@@ -120,8 +120,8 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add stri
 // and the marker of that time (a key that shows that n lost no data), any client that goes by d may give it to n (join.lua).
 // So a member that dies does not hold d up.
 //
-// comes sets d.Since to now: so no other operator made the same description, and had n note it, since. Like fit, it waits
-// until n may become a member (tell gets for what), and returns an error if n cannot, or w ends.
+// comes sets d.Since to now: so no other operator has made the same description, and had n note it, since. Like fit, it
+// waits until n may become a member (tell gets what it waits for), and returns an error if n cannot, or w ends.
 func (s *Set) comes(w *wait, n *node, d *wire.Description, tell Progress) error {
 	if err := s.fit(w, n, tell); err != nil { // n may have gone in the meantime
 		return err
@@ -152,8 +152,8 @@ func (s *Set) until(w *wait, cond func() bool) error {
 const soon = 5
 
 // fit waits until n may become a member: n has answered, keeps no description of another set or as another member, and has a
-// vote. It returns an error if that cannot be, or w ends. A plan (w.plan) does not wait for the vote. tell gets what it
-// awaits.
+// vote. It returns an error if that cannot be, or w ends. A plan (w.plan) does not wait for the vote. fit calls tell with
+// what it waits for.
 func (s *Set) fit(w *wait, n *node, tell Progress) error {
 	for tries := 0; !w.over; {
 		if away := n.Away(); away != nil && (away.Status == wire.Unfit || tries >= soon) {
@@ -189,11 +189,11 @@ func (s *Set) fit(w *wait, n *node, tell Progress) error {
 	return w.why()
 }
 
-// settle waits until next, the set's description to come after v's, may be proposed: no lock counts any more that was
-// counted before the last change, by the description before v's. If next splits names into paths in another way (Separator),
-// it waits also for the locks of the programs that were stopped. If only the longest TTL changes, Description.Toward says
-// what must have come before. over declares that no lock is held that is longer than next allows. A plan (w.plan) waits for
-// nothing: tell is called with what it would wait for. The error is that of w's context.
+// settle waits until next, the set's description to come after v's, may be proposed: the locks are over that were counted by
+// the description before v's. If next splits names into paths in another way (Separator), it waits also for the locks of the
+// programs that were stopped. If only the longest TTL changes, Description.Toward says what must have come before. over
+// declares that no lock is held that is longer than next allows. A plan (w.plan) waits for nothing: tell is called with what
+// it would wait for. The error is that of w's context.
 func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell Progress) error {
 	d, what := v.Description, "the locks that were counted before the last change to be over"
 	switch {
@@ -233,20 +233,20 @@ func alikeButTTL(d, o *wire.Description) bool {
 	return d.Alike(o) && d.Quorum == o.Quorum && d.Separator == o.Separator
 }
 
-// untilKept waits until need of the nodes of these lanes keep d, a description of the set, or a later one with d in its
-// past. If not yet, it first calls tell with the text what; a plan (w.plan) does not wait. The error is that of w's context.
-func (s *Set) untilKept(w *wait, lanes []*node, d *wire.Description, need int, what string, tell Progress) error {
-	if s.keep(lanes, d) >= need {
+// untilKept waits until need of the nodes keep d, a description of the set, or a later one with d in its past. If it must
+// wait, it first calls tell with the text what; a plan (w.plan) does not wait. The error is that of w's context.
+func (s *Set) untilKept(w *wait, nodes []*node, d *wire.Description, need int, what string, tell Progress) error {
+	if s.keep(nodes, d) >= need {
 		return nil
 	}
 	if tell(what, 0); w.plan {
 		return nil
 	}
-	return s.until(w, func() bool { return s.keep(lanes, d) >= need })
+	return s.until(w, func() bool { return s.keep(nodes, d) >= need })
 }
 
 // former returns the nodes that were members before d, a description of the set. It makes missing lanes. It takes s.mu.
-func (s *Set) former(d *wire.Description) (lanes []*node) {
+func (s *Set) former(d *wire.Description) (nodes []*node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.lasting()
@@ -262,16 +262,16 @@ func (s *Set) former(d *wire.Description) (lanes []*node) {
 			s.addNode(&all, member)
 		}
 		all[i].epoch = max(all[i].epoch, d.Epoch-1)
-		lanes = append(lanes, all[i])
+		nodes = append(nodes, all[i])
 	}
 	s.nodes.Store(&all)
-	return lanes
+	return nodes
 }
 
-// keep counts the nodes that keep d, a description of the set, or a later description that has d in its past. Without d in
-// its past, a later one may be wrong, as one node alone may keep it: it does not show that the node ever kept d.
-func (s *Set) keep(lanes []*node, d *wire.Description) (n int) {
-	for _, l := range lanes {
+// keep counts the nodes that keep d, a description of the set, or a later one that has d in its past. Without d in its past,
+// a later one may be wrong, as one node alone may keep it: it does not show that the node ever kept d.
+func (s *Set) keep(nodes []*node, d *wire.Description) (n int) {
+	for _, l := range nodes {
 		if l.vote.Kept().Follows(d) {
 			n++
 		}
@@ -279,9 +279,9 @@ func (s *Set) keep(lanes []*node, d *wire.Description) (n int) {
 	return n
 }
 
-// inForce waits until the set's present description is in force: a majority of the members of before, who chose it, and a
-// quorum of its own keep it. Then it waits, for at most a NodeTimeout, until all do: if those that keep it lost their data
-// now, another member would know only the set before the change. tell gets what it awaits. The error is that of w's context.
+// inForce waits until the set's present description is in force: a majority of before's members, who chose it, and a quorum
+// of its own keep it. Then it waits, for at most a NodeTimeout, until all of its own do: if those that keep it lost their
+// data now, the others would know only the set before. tell gets what it waits for. The error is that of w's context.
 func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 	s.mu.Lock()
 	now := s.View()
@@ -306,9 +306,9 @@ func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 // when the counters are read and when they are written. The two tables of a node have them by bucket: several names share
 // one counter.
 //
-// A number that is so far ahead of the time that a grant with it is no vote is no fence: a clock was wrong once, and that
-// costs its node's vote. It is not copied if the nodes without such a number are a quorum. A fence that clients have
-// conceded (fence.go) is on so many nodes that the others are no quorum, also among the members of the next description.
+// A number too far ahead of the time for a grant with it to be a vote is no fence: a clock was wrong once, and that costs
+// its node's vote. It is not copied if the nodes without such a number are a quorum. A fence that clients have conceded
+// (fence.go) is on enough nodes to leave no quorum without it, also among the members of the next description.
 func (s *Set) merge(w *wait, v *View) error {
 	var tables [2]map[string][]int64 // by bucket, the numbers that the nodes have
 	for i := range tables {
@@ -353,8 +353,8 @@ func (s *Set) merge(w *wait, v *View) error {
 	return err
 }
 
-// ask sends the script op with args to all members of v, and returns the replies of a majority, or more. It asks all again
-// until a majority answers at once. It returns an error if w ends, or a node may not or cannot run the script.
+// ask sends the script of op with args to all members of v, and returns the replies of a majority, or more. It asks all
+// again until a majority answers at once. It returns an error if w ends, or a node may not or cannot run the script.
 func (s *Set) ask(w *wait, v *View, op wire.Op, args []string) (said []any, err error) {
 	need := len(v.nodes)/2 + 1
 	for !w.over {

@@ -39,7 +39,7 @@ func (s *Set) newWait(ctx context.Context, limit time.Duration) *wait {
 	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token(), limited: true}
 }
 
-// sooner returns another wait for w's caller, which is over after limit or with w.ctx. The two must not be used at once.
+// sooner returns another wait for w's caller, which is over after limit, or with w.ctx. Never wait with both at a time.
 func (w *wait) sooner(limit time.Duration) *wait {
 	sooner := *w
 	sooner.timer, sooner.turn = time.NewTimer(limit), 1<<16
@@ -48,8 +48,8 @@ func (w *wait) sooner(limit time.Duration) *wait {
 
 func (w *wait) stop() { w.timer.Stop() }
 
-// prolong moves the end of w to d from now, if its time is limited. Otherwise, where one of the two round trips of a choice
-// takes more than half of a NodeTimeout, each caller would give up before its choice ends, and the next begin another.
+// prolong moves the end of w to d from now, if w has a limit. Otherwise, where one of the two round trips of a choice takes
+// more than half of a NodeTimeout, each caller would give up before its choice ends, and the next begin another.
 func (w *wait) prolong(d time.Duration) {
 	if w.limited {
 		w.timer.Reset(d)
@@ -164,8 +164,8 @@ type choice struct {
 // first reports whether this is the choice of the first description of a set.
 func (c *choice) first() bool { return c.view.Description == nil }
 
-// fits reports whether d, a description that a member keeps or has taken, can be what is chosen: it is of this epoch and
-// set, and adds or removes at most one member; a set's first one must have the members of the proposal. False if d is nil.
+// fits reports whether d, a description that a member keeps or has taken, can be what is chosen: it has this epoch and set,
+// and adds or removes at most one member; or, as the set's first one, has the members of the proposal, if any. d nil: false.
 func (c *choice) fits(d *wire.Description) bool {
 	switch {
 	case d == nil || d.Epoch != c.epoch:
@@ -177,8 +177,8 @@ func (c *choice) fits(d *wire.Description) bool {
 }
 
 // ask asks the members to take value, a description of the set, with this ballot; nil: to promise to take none with a
-// smaller ballot. It returns their answers and the count of these. It waits until a majority agrees, and settled nodes have
-// lost nothing for long (Set.settled), and then for grace; at most until all have answered, or a NodeTimeout or c.w is over.
+// smaller ballot. It waits until a majority agrees, and settled nodes have lost nothing for a year (Set.settled), then for
+// grace; at most until all have answered, or a NodeTimeout or c.w is over. It returns the answers and their count.
 func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
 	args := []string{strconv.FormatInt(c.epoch, 10), ballot, "", c.set}
 	if value != nil {
@@ -190,8 +190,8 @@ func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration
 	return p, c.count(p, ballot, value)
 }
 
-// settled counts the nodes of a poll that have lost nothing for a year, as long as any lock can live: each has answered with
-// the marker that the client knew (a key that shows that no data was lost), and that is a year old.
+// settled counts the nodes of p that have lost nothing for a year, as long as any lock can live: each has answered with the
+// marker that the client knew (a key that shows that no data was lost), and that is a year old.
 func (s *Set) settled(p *poll) (settled int) {
 	long := s.cfg.Clock.Now().Add(-wire.Milliseconds(wire.MaxMillis))
 	for _, n := range p.same {
@@ -229,8 +229,8 @@ type poll struct {
 	done   chan struct{}    // closed when grace is over, all have answered, or the time is over
 }
 
-// poll sends the script op with args to the members of v, and returns a copy of their answers: when enough is true of these
-// and grace is over, all have answered, or a NodeTimeout or w is over. enough runs with poll.mu held.
+// poll sends the script of op with args to the members of v, and returns a copy of their answers when enough is true of
+// these and grace is over; or when all have answered, or a NodeTimeout or w is over. enough runs with poll.mu held.
 func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Duration, enough func(*poll) bool) *poll {
 	p := &poll{enough: enough, grace: grace, asked: v.nodes, open: len(v.nodes), done: make(chan struct{})}
 	about := &lane.Claim{Key: "redlock:set"}
@@ -249,8 +249,8 @@ func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Durat
 	return &poll{asked: p.asked, said: slices.Clone(p.said), by: slices.Clone(p.by), from: slices.Clone(p.from), same: slices.Clone(p.same), denied: p.denied}
 }
 
-// Deliver adds a node's answer (q.Reply, or why there is none) to p. If that was the last or p needs no more, p ends
-// (p.grace).
+// Deliver adds a node's answer to p: q.Reply, or why there is none. p ends when all have answered, or, after p.grace, when
+// p.enough is true.
 func (p *poll) Deliver(from *lane.Lane, q *lane.Request) {
 	n := p.asked[slices.IndexFunc(p.asked, func(n *node) bool { return n.Lane == from })]
 	p.mu.Lock()
@@ -299,7 +299,7 @@ type votes struct {
 	value   *wire.Description // what the members are to take next: what some have taken with the largest ballot, or the proposal; nil: nothing
 }
 
-// waitsFor returns a text for the operator: that a choice waits until all members agree, and which members of v have not.
+// waitsFor returns a text for the operator: the choice waits until all members agree, and which members of v do not yet.
 func (all *votes) waitsFor(v *View) string {
 	var missing []string
 	for _, n := range v.nodes {
@@ -310,7 +310,7 @@ func (all *votes) waitsFor(v *View) string {
 	return fmt.Sprintf("all %d members to agree (%s): %d may have lost data since the last change, and count for this one only then. A member must answer, and keep the description of this set (redlock doctor). For one that is gone for good, start an empty server at its address", len(v.nodes), strings.Join(missing, ", "), all.lost)
 }
 
-// count counts the answers in p to a step of a choice with this ballot: to take value, a description; nil: only to promise.
+// count counts the answers in p to a step with this ballot: to take value, a description; if it is nil, only to promise.
 //
 // A node that may have forgotten what it took counts if all members say yes. Otherwise two descriptions of one epoch could
 // be chosen: A and B take one, B loses its data and is given the description before again, and B and C take another. An

@@ -9,9 +9,10 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// identify starts a goroutine that asks which process answers at the address that n says is its own, unless that is n.Name:
-// n may be a copy of another server's data (vote.Alias). Until the answer, and if another process answers, n counts as
-// keeping nothing. t is what n keeps (description and own address), runID names n's process. Caller holds s.mu.
+// identify acts on the address that n, which was just joined, says is its own. Unless that is n.Name, n may be a copy of
+// another server's data (vote.Alias): a goroutine asks which process answers there. Until the answer, and if another one
+// answers, n counts as keeping nothing. t is what n keeps (description and own address), runID names n's process. Caller
+// holds s.mu.
 func (s *Set) identify(n *node, t wire.Kept, runID string) {
 	if t.Description == nil || t.Self == n.Name || strings.HasPrefix(t.Self, wire.AnyAddress) || runID == "" || s.cfg.Identify == nil || s.closed {
 		n.vote.SaysNoAlias(t.Description != nil)
@@ -38,8 +39,8 @@ func (s *Set) identify(n *node, t wire.Kept, runID string) {
 	}()
 }
 
-// copies returns an error if so many given nodes have copies of other servers' data that the rest is no majority; else nil.
-// Caller holds s.mu.
+// copies returns an error if given nodes have copies of other servers' data, and the rest is no majority; else nil. Caller
+// holds s.mu.
 func (s *Set) copies() error {
 	var those []string
 	of := ""

@@ -28,9 +28,9 @@ import (
 // was the last, and an operator decides (forgotten). A node that keeps anything else has no vote until it is made to forget
 // that, and a Warning says so (strangers).
 
-// observe records n's answer to a join (join.lua) that left at sent, before any vote counts under mark, n's marker: a key
-// that shows that n has not lost data. told is what n keeps: the set's description, and n's own address. It is recorded
-// before n counts as having shown the marker: what n kept before may be out of date. observe takes s.mu.
+// observe records n's answer to a join (join.lua) that left at sent: told, what n keeps (the set's description, and n's own
+// address), and that n has shown mark, its marker: a key that shows that n has not lost data. told is recorded first, and no
+// vote counts under mark before: what n kept before may be out of date. observe takes s.mu.
 func (s *Set) observe(n *node, told wire.Kept, mark wire.Marker, sent time.Time) {
 	s.mu.Lock()
 	if n.vote.Keep(told, mark); told.Description == nil {
@@ -58,8 +58,8 @@ func (s *Set) consider() {
 	rejoinAll(behind)
 }
 
-// learn makes the client go by the latest description of the set that it may believe (wire.Believed), and sets s.refused. It
-// returns nodes for the caller to join again: they may show that most have lost it (forgotten). Caller holds s.mu.
+// learn makes the client go by the latest description of the set that it may believe (wire.Believed), and sets s.refused.
+// The caller must join stale again: the answers may show that most nodes have lost it (forgotten). Caller holds s.mu.
 func (s *Set) learn() (stale []*node) {
 	for steps := 0; ; steps++ {
 		d := wire.Believed(s.witnesses(), s.known)
@@ -94,7 +94,7 @@ func (s *Set) heeded() []*node {
 	return (*s.nodes.Load())[:len(s.given)]
 }
 
-// witnesses returns which description of the set each node that counts (heeded) keeps, for wire.Believed. Caller holds s.mu.
+// witnesses returns the nodes that decide (heeded), and which description each keeps, for wire.Believed. Caller holds s.mu.
 func (s *Set) witnesses() (all []wire.Witness) {
 	for _, n := range s.heeded() {
 		all = append(all, wire.Witness{Name: n.Name, Kept: n.vote.Kept(), Met: n.vote.HasMet()})
@@ -110,8 +110,8 @@ func (s *Set) ahead(n *node) bool {
 }
 
 // finishChoice completes, in a goroutine, a change of the set that stopped halfway (unfinished), as when the operator's
-// program has died: the members choose again the description that only some of them were given, if a second member shows
-// that it was chosen (choose). It starts one goroutine at a time, and none after Close. Caller holds s.mu.
+// program has died. It lets the members choose (choose) the description that only some of them keep, if a second member
+// shows that it was chosen. It starts one goroutine at a time, and none after Close. Caller holds s.mu.
 func (s *Set) finishChoice() {
 	if s.finishing || s.closed || !s.unfinished() {
 		return
@@ -246,11 +246,11 @@ func (s *Set) adopt(d *wire.Description) {
 	}
 }
 
-// nodesOf returns all nodes, which the caller stores in s.nodes, and those that are d's members, in the order of d, a
-// description of the set. It makes lanes where there are none. A node that says which member it is, is that one, whatever
-// its address; the address counts only where no node says so. Each member has a lane of its own: clients that ask sentinels
-// have all the same address. A node at the address of one member that says it is another has a copy of its data, or is that
-// one: it has no vote (vote.CopyError), and no further lane is made to that address. Caller holds s.mu.
+// nodesOf returns all nodes, which the caller stores in s.nodes, and those that are members by d, a description of the set,
+// in its order. It makes lanes where there are none. A node that says which member it is, is that one, whatever its address;
+// the address counts only where no node says so. Each member has a lane of its own: clients that ask sentinels have all the
+// same address. A node at the address of one member that says it is another has a copy of its data, or is that one: it has
+// no vote (vote.CopyError), and no further lane is made to that address. Caller holds s.mu.
 func (s *Set) nodesOf(d *wire.Description) (nodes, members []*node) {
 	nodes = s.lasting()
 	for _, member := range d.Members {
@@ -273,8 +273,8 @@ func (s *Set) nodesOf(d *wire.Description) (nodes, members []*node) {
 	return nodes, members
 }
 
-// strangers calls Events.Warning, once for each, for useless nodes: given ones that are no members, copies of other nodes,
-// and nodes that keep something else than s.known, the set's description (nil: no warnings). Caller holds s.mu.
+// strangers calls Events.Warning for each useless node, once: a given one that is no member, a copy of another node, or one
+// that keeps something else than s.known, the set's description (nil: no warnings). Caller holds s.mu.
 func (s *Set) strangers() {
 	if s.known == nil {
 		return
@@ -315,7 +315,7 @@ func (s *Set) strangers() {
 	}
 }
 
-// lookLater makes strangers, which warns of useless nodes, run in 4 NodeTimeouts, when changes are over. Caller holds s.mu.
+// lookLater makes strangers (it warns of useless nodes) run in 4 NodeTimeouts: most changes are over. Caller holds s.mu.
 func (s *Set) lookLater() {
 	if s.later != nil || s.closed {
 		return
@@ -328,10 +328,10 @@ func (s *Set) lookLater() {
 	})
 }
 
-// behind returns the nodes to join again: those that keep an earlier description of the set than s.known, or have lost it,
-// since joining gives them s.known; and, if a member that lost it may not be given it yet, those that must answer before
-// (mayTell). It sets s.lacking: whether there is such a member. Caller holds s.mu.
-func (s *Set) behind() (lanes []*node) {
+// behind returns the nodes to join again. Joining gives s.known, the set's description, to those that keep an earlier one or
+// have lost it. If one that lost it may be given it only when others have answered (mayTell), behind sets s.lacking (else it
+// clears it), and returns these others, too. Caller holds s.mu.
+func (s *Set) behind() (nodes []*node) {
 	if s.known == nil {
 		return nil
 	}
@@ -341,22 +341,22 @@ func (s *Set) behind() (lanes []*node) {
 		case !n.vote.HasMet():
 		case t.Damage != nil: // nothing overwrites it
 		case t.Precedes(s.known):
-			lanes = append(lanes, n)
+			nodes = append(nodes, n)
 		case t.Description == nil && s.selfOf(n) != "":
 			// A node that took part in the choice, or noted before that it comes (Set.comes), needs no leave: it is asked
 			// once.
 			if s.mayTell(n) || n.tried != s.known {
 				n.tried = s.known
-				lanes = append(lanes, n)
+				nodes = append(nodes, n)
 				break
 			}
 			lacking = true
 			since, _ := n.vote.LostAt()
-			lanes = append(lanes, s.notHeardSince(n, since)...)
+			nodes = append(nodes, s.notHeardSince(n, since)...)
 		}
 	}
 	s.lacking.Store(lacking)
-	return lanes
+	return nodes
 }
 
 // mayTell reports whether member m, which keeps no description of the set, may be given s.known, the one by which the client
@@ -404,15 +404,15 @@ func (s *Set) mayTell(m *node) bool {
 	return 2*keep > len(v.nodes) || all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.nodes))
 }
 
-// notHeardSince returns the members that can be reached, but have not said in answer to a request that left after since
-// which description of the set they keep. It leaves out n, which may be nil. Caller holds s.mu.
-func (s *Set) notHeardSince(n *node, since time.Time) (lanes []*node) {
+// notHeardSince returns the members, except n (may be nil), that can be reached and once said what they keep, but have not
+// shown their marker in answer to a request that left after since: they may keep something else now. Caller holds s.mu.
+func (s *Set) notHeardSince(n *node, since time.Time) (nodes []*node) {
 	for _, other := range s.View().nodes {
 		if other != n && other.vote.HasMet() && other.Away() == nil && !other.vote.ShownSince(since) {
-			lanes = append(lanes, other)
+			nodes = append(nodes, other)
 		}
 	}
-	return lanes
+	return nodes
 }
 
 // tellLacking gives the set's description to members that lost it, if mayTell is true, by joining them again. It takes s.mu.
@@ -424,11 +424,11 @@ func (s *Set) tellLacking() {
 }
 
 // gone retires the lanes to nodes that are no members any more, and returns those nodes: the caller must call node.end. A
-// node that keeps the description that removed it needs no lane. Nor does one that was removed before the last change, and
-// never said so, since it is dead, say: a change waits for former members only (settle), and a client that still counts by
-// an earlier description finds the later one at the majority of its members that chose it. A given node keeps its lane until
-// it keeps the description that removed it. Caller holds s.mu.
-func (s *Set) gone() (lanes []*node) {
+// node that keeps the description that removed it needs no lane. Nor does one that was removed before the last change and,
+// being dead, say, never said that it keeps that: a change waits for former members only (settle), and a client that still
+// counts by an earlier description finds the later one at the majority of its members that chose it. A given node keeps its
+// lane until it keeps the description that removed it. Caller holds s.mu.
+func (s *Set) gone() (nodes []*node) {
 	if s.known == nil {
 		return nil
 	}
@@ -441,10 +441,10 @@ func (s *Set) gone() (lanes []*node) {
 		told := member != "" && !s.known.Has(member) && n.vote.Kept().At() >= s.known.Epoch
 		waited := n.Index < len(s.given) || slices.Contains(s.known.Former, member) || slices.Contains(s.known.Former, n.Name)
 		if (told || !waited) && n.Retire() {
-			lanes = append(lanes, n)
+			nodes = append(nodes, n)
 		}
 	}
-	return lanes
+	return nodes
 }
 
 // lasting returns a copy of s.nodes without those whose lanes (queues of requests) have ended, and whose last answers matter
@@ -475,8 +475,8 @@ func (s *Set) selfOf(n *node) string {
 }
 
 // offer puts s.known, the set's description, if any, into hello, what the client says when it joins n. A node that keeps
-// none stores it only if the node took part in the choice, or its marker is still hello.While: then the node has not lost
-// its data again, and no other client has given it a description. offer sets While if mayTell(n) is true.
+// none stores it only if it took part in the choice of it, or its marker is still hello.While: then it has not lost its data
+// again, and no other client has given it a description. offer sets While if mayTell(n) is true.
 func (s *Set) offer(n *node, hello *wire.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -499,8 +499,8 @@ func (s *Set) Refused(limit time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stale := func() bool {
-		lanes, _ := s.forgotten()
-		return s.refused == nil && len(lanes) > 0
+		nodes, _ := s.forgotten()
+		return s.refused == nil && len(nodes) > 0
 	}
 	if !stale() {
 		return s.refused
@@ -524,9 +524,9 @@ func (s *Set) Agreed() bool {
 }
 
 // Agree waits until a quorum of the members keeps the set's description, and then, for half of limit at most, for others
-// that are just being given it. If the nodes keep none, Agree has them choose one: the proposal, whose members are the given
+// that are just being given it. If the nodes keep none, Agree has them choose one: proposal, whose members are the given
 // nodes, or another client's; isNew is then true. It returns when limit is over, ctx ends, or done, called after each news
-// of the set, returns true; and at once if so many nodes are away that no vote can count: an attempt's replies then say why.
+// of the set, returns true; and at once if too few nodes can be reached: an attempt's replies then say why.
 //
 // The error is why the program cannot use the set; nil does not say that votes can count (Agreed). Before an error the
 // members are asked whether the set was changed meanwhile: nobody else asks, as nothing is sent for a program that cannot
@@ -558,9 +558,9 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 		case !fresh && known == nil && !again: // what a node said before may be out of date, and nobody else asks
 			again = true
 			s.mu.Lock()
-			lanes := s.notHeardSince(nil, began)
+			nodes := s.notHeardSince(nil, began)
 			s.mu.Unlock()
-			rejoinAll(lanes)
+			rejoinAll(nodes)
 		case !fresh:
 			w.wait(news)
 		default:
@@ -577,8 +577,8 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 	return isNew, s.refused
 }
 
-// Ask asks all members which description of the set they keep, and waits until a majority keeps that by which the client
-// goes, which may be a later one by then; until so many are away that no majority can; or until limit or ctx ends.
+// Ask asks all members which description of the set they keep. It waits until a majority keeps the one by which the client
+// goes (it may be a later one by then), too few can be reached for that, limit is over, or ctx ends.
 func (s *Set) Ask(ctx context.Context, limit time.Duration) {
 	w := s.newWait(ctx, limit)
 	defer w.stop()
@@ -600,7 +600,7 @@ func (s *Set) askAll(w *wait) {
 }
 
 // answered reports whether a majority of the members has said, to requests that left after since, that it keeps the
-// description of the set that the client has, so that no later one is in force; or so many are away that no majority can.
+// description of the set that the client has, so that no later one is in force; or too few can be reached for that.
 func (s *Set) answered(since time.Time) bool {
 	v, have, away := s.View(), 0, 0
 	for _, n := range v.nodes {
@@ -625,8 +625,8 @@ func (s *Set) quorumKeeps() bool {
 	return v.Description != nil && keep >= v.Quorum
 }
 
-// awaits reports whether a member may soon keep s.known, the set's description (false if nil), and so may vote soon: it has
-// not said what it keeps, or is being given that. Without that vote an attempt might fail. Caller holds s.mu.
+// awaits reports whether a member that can be reached has not said what it keeps, or is being given s.known, the set's
+// description (false if nil): it may vote soon, and without its vote an attempt might fail. Caller holds s.mu.
 func (s *Set) awaits() bool {
 	if s.known == nil {
 		return false
@@ -673,7 +673,7 @@ func (s *Set) away() bool {
 }
 
 // chosen makes the client go by d, a chosen description of the set, unless it has a later one, or one of another set. It
-// joins again the members that keep none or an earlier one, which gives them d. It takes s.mu, and does not wait.
+// joins again the members that keep none or an earlier one, to give them the client's. It takes s.mu, and does not wait.
 func (s *Set) chosen(d *wire.Description) {
 	s.mu.Lock()
 	if s.known == nil || s.known.Set == d.Set && s.known.Epoch < d.Epoch {

@@ -27,7 +27,7 @@ type node struct {
 	untaken *wire.Description // offered, if the node kept none all the same
 }
 
-// newNode makes a node and its lane, which sends its index to tried, if not nil, after trying to connect. Caller holds s.mu.
+// newNode makes a node and its lane, to which it passes tried (lane.New; may be nil). Caller holds s.mu.
 func (s *Set) newNode(name string, tried chan<- int) *node {
 	i := s.made
 	s.made++
@@ -36,7 +36,7 @@ func (s *Set) newNode(name string, tried chan<- int) *node {
 	return n
 }
 
-// end makes the lane send what it has, and then end; Retire must have returned true for it. end does not wait. Call it once.
+// end makes the lane send what it has, and then end; it does not wait. Call it once, after n.Retire has returned true.
 func (n *node) end() {
 	n.vote.Close()
 	n.Close()

@@ -20,13 +20,13 @@ func (n *node) Hello() wire.Hello {
 	return hello
 }
 
-// Joined takes the reply to join.lua, sent at sent: n.vote learns clock and marker, n.set what the node keeps of its set.
+// Joined takes mark, the reply to join.lua, which left at sent: n.vote learns clock and marker, n.set what the node keeps.
 func (n *node) Joined(mark wire.Mark, sent time.Time) {
 	n.vote.Joined(mark, sent, func(says wire.Marker) { n.set.observe(n, mark.Kept, says, sent) })
 }
 
-// Refuses returns why q need not be sent: the set's description allows no lock that long; nil: send it. old: the node may
-// keep another description by now, so the lane asks it again.
+// Refuses returns why q need not be sent: the set's description allows no lock that long; nil: send it. If old is true, the
+// node may keep another description by now, and the lane asks it.
 func (n *node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	return n.vote.Refuses(q, now)
 }
@@ -36,7 +36,7 @@ func (n *node) Bind(batch []*lane.Request, now time.Time) lane.Before { return n
 
 // Judge changes the replies to a batch, which left at sent, to what they are worth: a grant by a node that may not vote
 // becomes none. before is what Bind returned. If the replies show that the node has its data, members that have lost the
-// set's description may be given it (tellLacking); if the node may keep another one by now, the lane joins it again.
+// set's description may be given it (tellLacking). If the node may keep another description by now, the lane joins it again.
 func (n *node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) {
 	vouched, again := n.vote.Judge(batch, sent, before)
 	if vouched && n.set.lacking.Load() {
@@ -47,11 +47,11 @@ func (n *node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) 
 	}
 }
 
-// Up records that the node can be reached again, after it was down for that long, and calls the Events that are due.
+// Up records that the node can be reached again, after it was down for that long, and calls Events.Up (see vote.Node.Up).
 func (n *node) Up(down time.Duration) { n.vote.Up(down) }
 
-// Down records why nothing is sent to the node. Members that have lost the set's description may have waited for this node's
-// answer: Down has it given to those that need not wait any more (tellLacking).
+// Down records why nothing is sent to the node until Up is called. Members that lost the set's description may have waited
+// for this node's answer, to be given it again: those that need not wait any more are given it (tellLacking).
 func (n *node) Down(why *lane.Failure) {
 	n.vote.Down(why)
 	n.set.tellLacking()

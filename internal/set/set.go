@@ -57,10 +57,10 @@ type Set struct {
 	ready   atomic.Pointer[wire.Description] // the last description that a quorum was seen to keep; nil: none (Agreed)
 }
 
-// Open makes a Set and a lane (queue of requests) to each given node, and does not wait until they connect. names are the
-// nodes' names in errors. open makes the connection to the node with this index and name, which tells the Session what the
-// node says of itself. It must not block: Set.mu is held, now and when open is called later, for a node that becomes a
-// member. tried gets a given node's index when the first attempt to connect has ended, well or not; it needs room.
+// Open makes a Set, with a lane (queue of requests) to each given node, and does not wait until they connect. names are the
+// nodes' names in errors. open makes the connection to the node with this index and name, which passes to s what the node
+// says of itself. It must not block: Set.mu is held, now and when open is called later, for a node that becomes a member.
+// tried gets a given node's index when the first attempt to connect has ended, well or not; it needs room for all.
 func Open(cfg Config, names []string, open func(node int, name string, s lane.Session) lane.Server, tried chan<- int) *Set {
 	s := &Set{cfg: cfg, open: open, given: names, news: make(chan struct{}), changed: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -77,7 +77,7 @@ func Open(cfg Config, names []string, open func(node int, name string, s lane.Se
 	return s
 }
 
-// setView makes v what View returns, and its members' clocks those of which vote.Group takes the median. Caller holds s.mu.
+// setView makes v what View returns, and its members the nodes of whose clocks s.group takes the median. Caller holds s.mu.
 func (s *Set) setView(v *View) {
 	var members []*vote.Node
 	for _, n := range v.nodes {
@@ -90,7 +90,7 @@ func (s *Set) setView(v *View) {
 // View returns the members and their quorum as they are known now. A View never changes: call View again to see a change.
 func (s *Set) View() *View { return s.view.Load() }
 
-// Lane returns the lane to the given node with this index in Open's names; if the node was removed, it may be retired.
+// Lane returns the lane to the given node with this index in Open's names. If that is no member any more, it may be retired.
 func (s *Set) Lane(given int) *lane.Lane { return (*s.nodes.Load())[given].Lane }
 
 // Ticket returns a waiter's rank in the queues: at, an instant of the client's clock, in microseconds by the median of the
@@ -117,7 +117,7 @@ func (s *Set) Number(at time.Time) (number int64, good bool) {
 	return s.Ticket(at)
 }
 
-// Beyond returns by how much the fence number is ahead of the median of the nodes' clocks, if that is too much for a vote;
+// Beyond returns by how much number, a fence, is ahead of the median of the nodes' clocks, if that is too much for a vote;
 // 0: it is not, or the median is not known at now.
 func (s *Set) Beyond(number int64, now time.Time) time.Duration {
 	return s.group.Beyond(number, s.group.Middle(now))

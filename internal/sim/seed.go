@@ -7,10 +7,10 @@ import "time"
 // if all came in the same order again. Branches do not influence each other.
 type Seed uint64
 
-// Of returns branch number n of s, the same for each call.
+// Of returns the branch of s with number n: another Seed, the same for each call.
 func (s Seed) Of(n int) Seed { return mix(s ^ mix(Seed(n)+1)) }
 
-// For returns the branch of s that has this name, the same for each call.
+// For returns the branch of s with this name: another Seed, the same for each call.
 func (s Seed) For(name string) Seed {
 	h := Seed(14695981039346656037) // FNV-1a
 	for i := range len(name) {
@@ -27,11 +27,11 @@ func mix(x Seed) Seed {
 	return x ^ x>>31
 }
 
-// Float returns a number from 0 to 1, but not 1: the same one for each call.
+// Float returns a number from 0 up to, and without, 1. It is the same for each call.
 func (s Seed) Float() float64 { return float64(mix(s)>>11) / (1 << 53) }
 
-// Below returns a duration from 0 to d, but not d; 0 if d is 0. It is the same for each call.
+// Below returns a duration from 0 up to, and without, d; 0 if d is 0. It is the same for each call.
 func (s Seed) Below(d time.Duration) time.Duration { return time.Duration(s.Float() * float64(d)) }
 
-// OneIn reports true for one seed in n, on average, and the same for each call.
+// OneIn returns true for one in n seeds, on average. It is the same for each call.
 func (s Seed) OneIn(n int) bool { return s.Float()*float64(n) < 1 }

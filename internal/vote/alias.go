@@ -38,7 +38,7 @@ func (a *Alias) unproven() bool {
 }
 
 // Answered records the run_id of the process that answers at the address; "": none does, or it does not say. It reports
-// whether a.state has changed, so that the caller must judge the node anew.
+// whether that is news (a.state has changed), and the caller must judge the node anew.
 func (a *Alias) Answered(runID string) bool {
 	state := noAnswer
 	switch runID {
@@ -65,8 +65,9 @@ func (m *Node) SaysAlias(self, runID string) *Alias {
 	return a
 }
 
-// SaysNoAlias records that the node says no other address. If it keeps no description of a set either (keeps is false), the
-// client forgets which member the node said it was, unless asking the address it said has shown no other server there.
+// SaysNoAlias records that the node claims no address but that by which it is reached. If it keeps no description of a set
+// either (keeps is false), and an address that it claimed before has not answered yet, or another server has answered there,
+// the client forgets which member the node claimed to be.
 func (m *Node) SaysNoAlias(keeps bool) {
 	if a := m.alias.Swap(nil); !keeps && a.unproven() {
 		m.mu.Lock()

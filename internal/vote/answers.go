@@ -15,9 +15,9 @@ import (
 // and so which description it keeps (mayTell in package set).
 const longAgo = 1
 
-// Bind sets what depends on the node in a batch that is about to leave: the marker that the client knows, the deadline by
-// the node's clock, and the proposed fence. It returns what is known of the node at now (vote, clock, description), for
-// Judge.
+// Bind sets what depends on the node in a batch that leaves at now: the marker that the client knows (a key that shows that
+// no data was lost), the deadline by the node's clock, and the proposed fence. It returns what is known of the node then
+// (vote, clock, description), for Judge.
 func (m *Node) Bind(batch []*lane.Request, now time.Time) (b lane.Before) {
 	m.mu.Lock()
 	b.Mark, b.Kept, b.Rest = m.mark, m.kept, m.rest(now)
@@ -133,8 +133,8 @@ func (m *Node) judge(q *lane.Request, k *knowledge) {
 // retell: if the marker was last shown longer ago than this, the refusal of a long TTL has the node joined again.
 const retell = time.Second
 
-// Refuses returns an error if q's lock lives longer than the set's description allows by which q counts (q.By): q need not
-// be sent. old is true if the node has not shown its marker for a second (retell), so may keep another description now.
+// Refuses returns why q, an acquire or extension, need not be sent: the description by which q counts (q.By) allows no lock
+// that long; nil: send it. old: the node has not shown its marker for a second (retell), so may keep another one now.
 func (m *Node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	if q.Op != wire.Acquire && q.Op != wire.Extend || q.By == nil || q.Claim.TTL <= wire.Milliseconds(q.By.MaxTTL) {
 		return nil, false
@@ -142,10 +142,11 @@ func (m *Node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	return tooLongError{q.Claim.TTL, wire.Milliseconds(q.By.MaxTTL)}, !m.ShownSince(now.Add(-retell))
 }
 
-// stays reports whether the extension q counts under q.By, a description of the set: the node's marker names its epoch after
-// q. The node compares an acquire with the marker that was known when the request left. It does not compare an extension, as
-// a lock outlives what a node may forget of others. But an extension must not count if the node serves another description:
-// two changes later, others may have a quorum without a node in common (EXTEND_EPOCH in docs/model).
+// stays reports whether the extension q counts by q.By, a description of the set (nil: it does): the marker that was read
+// after it names that epoch. The node compares an acquire with the marker that was known when the request left. It does not
+// compare an extension, as a lock outlives what a node may forget of others. But an extension must not count if the node
+// serves another description: two changes later, others may have a quorum without a node in common (EXTEND_EPOCH in
+// docs/model).
 func stays(q *lane.Request) bool {
 	if q.By == nil {
 		return true

@@ -60,12 +60,12 @@ type tolerance struct {
 	steps          time.Duration
 }
 
-// slack returns by how much a node's clock may have moved by its speed, against the client's, since its last reply.
+// slack returns how far a node's clock may move from the client's, by its speed alone, while the time since passes.
 func (a *tolerance) slack(since time.Duration) time.Duration {
 	return time.Duration(max(a.speed*float64(min(since, a.short)), quartz*float64(since)))
 }
 
-// tolerance returns what a clock may do and not count as set, if no lock lives longer than longest. It divides a lock's
+// tolerance returns how a clock may move and not count as set, if no lock lives longer than longest. It divides a lock's
 // drift, by which its validity is shorter than its TTL: half is for speed. Of the other half, a millisecond is for Redis,
 // and half of the rest for steps, since that may be forgiven again during the lock's life. By default each lock has its own
 // drift: speed gets the part that grows with the TTL, and steps get half a millisecond. A given drift is the same for all
@@ -148,8 +148,8 @@ func NewGroup(cfg *Config) *Group {
 	return g
 }
 
-// Bound makes quarantines, in which a node that may have forgotten locks has no vote, outlast locks with the TTL longest,
-// and their drift. It returns how long a quarantine was before, and is now.
+// Bound makes a quarantine, for which a node that may have forgotten locks has no vote, outlast all locks with TTLs up to
+// longest, and their drift. It returns how long a quarantine was before, and is now.
 func (g *Group) Bound(longest time.Duration) (before, now time.Duration) {
 	g.mu.Lock()
 	g.allow = g.cfg.tolerance(longest)
@@ -162,13 +162,13 @@ func (g *Group) Bound(longest time.Duration) (before, now time.Duration) {
 // under the set's description by which the client goes (wire.Description.Longest).
 func (g *Group) Quarantine() time.Duration { return time.Duration(g.quarantine.Load()) }
 
-// Refuse makes no vote count under d, a description of the set that the program cannot use, in place of the last call's d.
+// Refuse makes no vote count by d, a description of the set that the program cannot use, until it is called with another d.
 func (g *Group) Refuse(d *wire.Description) { g.unusable.Store(d) }
 
-// usable reports whether votes may count under d, a description of the set: d is nil, or not that of the last Refuse call.
+// usable reports whether votes may count by d, a description of the set: d is nil, or not that of the last Refuse call.
 func (g *Group) usable(d *wire.Description) bool { return d == nil || g.unusable.Load() != d }
 
-// Elect makes these nodes the set's members: Ticket, Skewed and others take the median of their clocks.
+// Elect makes these nodes those of which Ticket, Skewed and others take the median clock: the members of the set.
 func (g *Group) Elect(members []*Node) {
 	clocks := make([]*nodeClock, len(members))
 	for i, m := range members {
@@ -195,7 +195,7 @@ type clockStep struct {
 	by time.Duration
 }
 
-// alike records that the clock k has made a step, by, and reports whether more likely the client's own clock was wrong: a
+// alike records a step of the clock k (by) at now, and reports whether more likely the client's own clock was wrong: a
 // majority of the members' clocks have made the same step within the duration within, in which the client hears of all
 // nodes. It is true once for all of them, and false with a single member: nothing tells one clock from the other. Only what
 // people read depends on it: if the nodes' clocks really were set forward together (on one host), all dropped locks early.
@@ -242,7 +242,7 @@ func (g *Group) off(k *nodeClock, now time.Time) (skew time.Duration, known bool
 	return skew, known
 }
 
-// uncertainty returns by how much the offset of a clock may have changed from its last sample to now. Caller holds g.mu.
+// uncertainty returns by how much k's offset (node less client) may have changed since its last sample. Caller holds g.mu.
 func (g *Group) uncertainty(k *offsetEstimate, now time.Time) time.Duration {
 	since := now.Sub(k.at)
 	return g.allow.slack(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
@@ -282,8 +282,8 @@ func (g *Group) Middle(now time.Time) time.Time {
 	return now.Round(0).Add(up)
 }
 
-// Beyond returns by how much a fence (number, in microseconds) is ahead of middle, the median of the nodes' clocks, if that
-// is so much that the grant is no vote; else 0, also if middle is zero. See fence.go.
+// Beyond returns by how much number, a fence in microseconds, is ahead of middle, the median of the nodes' clocks, if that
+// is too much for the grant to be a vote (see fence.go); else 0, also if middle is zero (not known).
 func (g *Group) Beyond(number int64, middle time.Time) time.Duration {
 	if middle.IsZero() {
 		return 0

@@ -34,12 +34,12 @@ func (e UntoldError) Error() string {
 	return "it does not keep the description of the set by which the others vote"
 }
 
-// Votes reports whether the node may vote by now, so that another attempt may succeed: it keeps the set's description that
-// it lacked, and is not in quarantine. False if the client itself had no description.
+// Votes reports whether the node may vote by now, so that another attempt may succeed: it keeps the description that it did
+// not keep when e was made, and is not in quarantine. False if the client itself had no description.
 func (e UntoldError) Votes() bool { return e.by != nil && e.node.Keeps(e.by) && e.node.votes() }
 
-// Outdated reports whether the client has changed its description of the set since the error was made: known, by which it
-// goes now, is not the one that the node lacked.
+// Outdated reports whether known, the description of the set by which the client goes now, is another one than when the
+// error was made.
 func (e UntoldError) Outdated(known *wire.Description) bool { return e.by != known }
 
 // A ForeignError says that a node keeps the description of another set.
@@ -77,8 +77,8 @@ func (m *Node) unlike(kept wire.Kept, d *wire.Description) error {
 	return m.differs(kept, d)
 }
 
-// differs returns why a node that keeps kept does not count as a member that keeps d, a description of the set; nil: it
-// does. d is nil if the client goes by none: then the result is nil only if votes need none (Config.Described is false).
+// differs returns why a node that keeps kept does not count as one that keeps d, a description of the set; nil: it counts.
+// If d is nil, the client goes by none, and the result is nil only if votes need none (Config.Described is false).
 func (m *Node) differs(kept wire.Kept, d *wire.Description) error {
 	switch {
 	case d == nil && !m.cfg.Described:
@@ -107,8 +107,8 @@ func (m *Node) Kept() wire.Kept {
 	return m.kept
 }
 
-// Keep records what the node keeps (t: the set's description, and its own address in it), and mark, its marker, a key that
-// shows that it has not lost data. The set calls it each time the node has been joined.
+// Keep records that the node keeps t (the set's description, and its own address in it), and mark, its marker then, a key
+// that shows that it has not lost data. The set calls it each time the node has been joined.
 func (m *Node) Keep(t wire.Kept, mark wire.Marker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

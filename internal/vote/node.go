@@ -101,9 +101,9 @@ func (m *Node) Now() time.Time { return m.cfg.Clock.Now() }
 // Marked reports whether nodes are to have markers: without quarantines the client does not ask whether they have lost data.
 func (m *Node) Marked() bool { return m.cfg.Quarantine > 0 }
 
-// Joined records the node's answer to join.lua, which left at sent. A new marker begins the node's quarantine. If markers
-// are in use, Joined first calls heard with the marker (zero: unreadable), without m.mu, and then stores it: it may be of a
-// later description of the set, and the set must know of that before a grant under it is judged.
+// Joined records mark, the node's answer to join.lua, which left at sent. A new marker (data may have been lost) begins a
+// quarantine. If markers are in use, Joined calls heard with it (zero: unreadable), without m.mu, before it stores it: it
+// may be of a later description of the set, of which the set must know before a grant under it is judged.
 func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marker)) {
 	now := m.Now()
 	m.scriptOnly.Store(mark.ScriptOnly)
@@ -141,9 +141,9 @@ func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marke
 	})
 }
 
-// lose takes the node's vote away, because of why, for a quarantine that began at the time at, if update returns true, and
-// at is the latest yet. data: it may have lost all data. lose calls update with m.mu held: a new marker must not be there
-// without its quarantine. If the quarantine is not over, lose calls Events.Quarantined.
+// lose calls update. If that returns true, the node may have forgotten locks, because of why: it has no vote for a
+// quarantine from the time at, unless it has lost something later. data: it may have lost all data. update runs with m.mu
+// held: a new marker must not be there without its quarantine. If the quarantine is not over, lose calls Events.Quarantined.
 func (m *Node) lose(at time.Time, data bool, why error, update func() bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,8 +172,8 @@ func (m *Node) quarantined(rest time.Duration, why error) {
 	m.await(rest)
 }
 
-// await makes lookAtVote, which calls Events.Votes if the node votes again, run after d and not at the time set before.
-// Without WatchVotes it does nothing. Caller holds m.mu.
+// await makes lookAtVote, which calls Events.Votes if the node votes again, run after d, in place of the run that was set
+// before. Without WatchVotes it does nothing. Caller holds m.mu.
 func (m *Node) await(d time.Duration) {
 	switch {
 	case !m.cfg.WatchVotes || m.closed:
@@ -192,8 +192,8 @@ func (m *Node) lookAtVote() {
 	}
 }
 
-// votesAgain calls Events.Votes if the node can be reached and has a vote, and the last event said that it has none. If the
-// quarantine is not over, it sets the timer to look again. Caller holds m.mu.
+// votesAgain calls Events.Votes if the node can be reached and has a vote, and the last event said that it has none. While
+// the quarantine lasts, it sets the timer instead, to look again at its end. Caller holds m.mu.
 func (m *Node) votesAgain() {
 	if !m.voteless || m.away || m.skew != 0 {
 		return
@@ -206,7 +206,7 @@ func (m *Node) votesAgain() {
 	m.cfg.Events.Votes(m.name)
 }
 
-// Down records that nothing is sent to the node until Up, and why, and calls Events.Down.
+// Down records that nothing is sent to the node from now on, because of why, until Up is called. It calls Events.Down.
 func (m *Node) Down(why *lane.Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -238,8 +238,8 @@ func (m *Node) Close() {
 	}
 }
 
-// Requarantine calls Quarantined or Votes of Events after all quarantines have become longer, or (longer is false) shorter.
-// Longer: a node that had a vote may be in quarantine again. Shorter: its quarantine may be over.
+// Requarantine is called after all quarantines have become longer, or (longer is false) shorter. If longer, and the node is
+// in quarantine, it calls Events.Quarantined. If the node has a vote again, it calls Events.Votes.
 func (m *Node) Requarantine(longer bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -251,8 +251,8 @@ func (m *Node) Requarantine(longer bool) {
 	}
 }
 
-// observeClock records the node's time (micros) from a reply that came at now, to a request that left at sent. It calls the
-// Events for a step or a skew of the clock, and takes the node's vote away if its clock was set forward.
+// observeClock records micros, the node's time in a reply that came at now, to a request that left at sent. It calls Events
+// for a step of its clock, and when it is newly far from the others' (skew). A step forward costs the node its vote.
 func (m *Node) observeClock(micros int64, sent, now time.Time) {
 	step, skew, known := m.group.sample(&m.clock, sent, now, time.UnixMicro(micros))
 	m.mu.Lock()
@@ -334,7 +334,7 @@ func (m *Node) votes() bool {
 }
 
 // poisoned returns why a grant with the fence number is no vote: it is ahead of middle, the median of the nodes' clocks, by
-// too much (Group.Beyond), and by more than most; nil: it is a vote. The first such grant calls Events.Warning.
+// too much (Group.Beyond), and by more than most, the allowance; nil: it is a vote. It calls Events.Warning once.
 func (m *Node) poisoned(number int64, middle time.Time, most time.Duration) error {
 	ahead := m.group.Beyond(number, middle)
 	if ahead <= most {

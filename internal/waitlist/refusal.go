@@ -32,15 +32,15 @@ const (
 	MaxPause = 128 * time.Millisecond
 )
 
-// Backoff returns how long to wait after attempt number try, from 0, if no node can say when the lock may be free. It
-// doubles with each attempt, up to MaxPause or an eighth of the TTL. jitter, from 0 to 1, stands for half of that to
-// all of it, and keeps two contenders that split the votes from doing so again.
+// Backoff returns how long to wait after the attempt number try (0 is the first), if no node can say when the lock may
+// be free. It doubles with each attempt, up to MaxPause or an eighth of the TTL. jitter, from 0 to 1, stands for half
+// of that to all of it, and keeps two clients that split the votes from doing so again.
 func Backoff(try int, ttl time.Duration, jitter float64) time.Duration {
 	d := min(MinPause<<min(try, 16), MaxPause, max(ttl/8, MinPause))
 	return lane.Jittered(d, jitter)
 }
 
-// RetryIn returns how long a waiter rests after attempt number try, from 0, which r refused, if no message comes.
+// RetryIn returns how long a waiter rests when its attempt number try (0 is the first) got r, if no message comes.
 func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Duration {
 	jitter := host.Jitter()
 	if votes := r.votesIn(); votes > 0 || !r.Held {
@@ -94,8 +94,8 @@ func (r *Refusal) Contested() bool {
 	return r.Held
 }
 
-// HeldBefore reports whether so many nodes as a quorum name holders that the earlier refusal named, too, and whose
-// attempts began before began, each by the clock of its own process, in whole milliseconds.
+// HeldBefore reports whether a quorum of nodes name holders that are not new: the earlier refusal named them, too, and
+// their attempts began before began, by the clocks of their processes, in whole milliseconds.
 func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 	before := 0
 	for _, n := range r.Nodes {
@@ -110,7 +110,8 @@ func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 // inTheWay reports whether another client has the lock at the node, or goes first there.
 func (n *NodeRefusal) inTheWay() bool { return n.Status == wire.Held || n.Status == wire.Reserved }
 
-// Preceded reports whether some node holds or reserves the lock for a contender (it tries once) that came before c.
+// Preceded reports whether a contender with a lower ticket than c's holds the lock at some node, or is the next there.
+// A contender is a call that tries once, and waits only until a split vote is settled; its ticket is the time it came.
 func (r *Refusal) Preceded(c *wire.Contender) bool {
 	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool {
 		other, is := wire.ParseContender(n.Holder)
@@ -118,8 +119,9 @@ func (r *Refusal) Preceded(c *wire.Contender) bool {
 	})
 }
 
-// Unchanged reports whether nodes name holders, the same as in the refusal before, and no contender. A client that
-// tries gives back what it got, and its next attempt has another token; so tokens that stay are those of holders.
+// Unchanged reports whether some nodes name a holder, each the same as in the refusal before, and none a contender (a
+// client that tries once). A client that tries gives back what it got, and its next attempt has another token; so
+// tokens that stay are those of holders.
 func (r *Refusal) Unchanged(before *Refusal) bool {
 	held := 0
 	for _, n := range r.Nodes {
@@ -136,7 +138,7 @@ func (r *Refusal) Unchanged(before *Refusal) bool {
 }
 
 // FreeIn returns after how long, at the earliest, a quorum can be free by expiry: by the TTLs of the holders, or the
-// leases of the waiters for which nodes reserve the lock. Zero: now, or so many nodes failed that none can be free.
+// leases of the waiters for which nodes reserve the lock. 0: now, or too many nodes failed.
 func (r *Refusal) FreeIn() time.Duration {
 	var held []time.Duration
 	for _, n := range r.Nodes {
@@ -152,7 +154,7 @@ func (r *Refusal) FreeIn() time.Duration {
 	return held[need-1]
 }
 
-// votesIn returns after how long enough quarantines are over for a quorum to vote: no earlier attempt can win. 0: now.
+// votesIn returns after how long enough quarantines are over for a quorum to vote: no attempt can win earlier. 0: now.
 func (r *Refusal) votesIn() time.Duration {
 	var rest []time.Duration
 	for _, n := range r.Nodes {
@@ -168,7 +170,8 @@ func (r *Refusal) votesIn() time.Duration {
 	return rest[need-1]
 }
 
-// Hopeless reports whether the nodes whose key has a value that is no lock leave no quorum: waiting is in vain.
+// Hopeless reports whether waiting is in vain: without the nodes whose key has a value that is no lock, no quorum is
+// left.
 func (r *Refusal) Hopeless() bool {
 	foreign := 0
 	for _, n := range r.Nodes {

@@ -21,7 +21,7 @@ const (
 const maxMessage = 512
 
 // parseCall reads a message by which a node makes a waiter try again (queue.lua): the waiter's name, and the slot that
-// is free; 0: none is named. Anybody may publish a message: the name may be that of no waiter.
+// is free; 0: the message names none. Anybody may publish a message: there may be no waiter with that name.
 func parseCall(message string) (name string, slot int64) {
 	if len(message) > maxMessage {
 		return "", 0
@@ -40,8 +40,8 @@ type subscription struct {
 	node *lane.Lane
 }
 
-// run subscribes to channel, and subscribes again when the connection breaks, until ctx ends or the node is no member
-// any more. A message may have come before the subscription stood: so its start counts as a message to each waiter.
+// run subscribes to channel, and again whenever the connection breaks, until ctx ends or the node is no member any
+// more. A message may have come before the subscription stood: so its start counts as a message to each waiter.
 func (s *subscription) run(ctx context.Context, channel string) {
 	cfg := &s.list.cfg
 	for pause := minResubscribe; ; pause = min(2*pause, maxResubscribe) {
@@ -82,7 +82,7 @@ func (l *List) unsubscribed(n *lane.Lane) {
 	delete(l.subscribed, n)
 }
 
-// waiter returns the active waiter (Activate) of this name; nil: there is none.
+// waiter returns the waiter with this name, if messages reach it (Activate); nil: there is none.
 func (l *List) waiter(name string) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()

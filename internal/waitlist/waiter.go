@@ -47,14 +47,14 @@ type nodeState struct {
 	free bool // since the attempt began the node has said that the lock may be free
 }
 
-// Turn is closed when the waiter becomes the active one, the first of its local queue; nil: it was from the start.
+// Turn is closed when the waiter becomes the first of its local queue, and may try; nil: it was from the start.
 func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 
-// Name returns the waiter's name at the nodes.
+// Name returns the waiter's name in the queues of the nodes.
 func (w *Waiter) Name() string { return w.name }
 
 // Secret returns the first part of the token of w's next attempt, if w is a contender: a call that tries once, and
-// waits only until a split vote is settled (Want.Contender). "": it is none, and its tokens begin with a random part.
+// waits only until a split vote is settled (Want.Contender). "": w is none, and its tokens begin with a random part.
 func (w *Waiter) Secret() string {
 	if w.want.Contender == nil {
 		return ""
@@ -75,9 +75,9 @@ func (w *Waiter) Activate() {
 // Ready reports whether the waiter may enter the nodes' queues: it has a ticket, or the nodes' clocks are known well
 // enough for one. false: make the next attempt without a place in the queues.
 //
-// If the client's host was suspended since the waiter came, or its clock set, nobody can say any more by the nodes' clocks
-// when that was. Then the ticket is the one that was known early; else the waiter counts as one that comes now, so that it
-// is not in front of any that came earlier.
+// If the client's host was suspended since the waiter came, or its clock set, nobody can say any more by the nodes'
+// clocks when that was. Then the ticket is the one that was known when it came, if any (early); else the waiter counts
+// as one that comes now, so that it is not in front of any that came earlier.
 func (w *Waiter) Ready() bool {
 	lanes := w.list.cfg.Lanes
 	_, good := lanes.Ticket(w.arrived)
@@ -94,7 +94,7 @@ func (w *Waiter) Ready() bool {
 	return good
 }
 
-// Listen makes sure of subscriptions to the nodes' messages, at least until the waiter leaves. It does not wait.
+// Listen subscribes to the nodes' messages, at least until the waiter leaves, and does not wait.
 func (w *Waiter) Listen() { w.list.listen(w) }
 
 // Begin prepares c, the claim of an attempt that is about to be sent: it puts the waiter's name, ticket and lease into
@@ -223,8 +223,8 @@ type Pause struct {
 	Key     string        // identifies this pause for a simulator: the token of the last attempt
 }
 
-// Rest waits until it is time for another attempt: so many nodes may grant that messages have led to this one
-// (called), or p.Longest is over. It also returns when ctx ends or closing is closed (stopped: make no attempt).
+// Rest waits until the next attempt is due. called: messages say that a quorum of nodes may be free. Both false:
+// p.Longest is over. stopped: ctx has ended, or closing was closed, and no attempt must follow.
 func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (called, stopped bool) {
 	begin := time.Now()
 	timer := time.NewTimer(p.Longest)

@@ -48,7 +48,7 @@ const (
 	Linger = 5 * time.Second
 )
 
-// Heartbeat returns the longest time between two attempts of a waiter for a lock with this TTL: a third of its lease.
+// Heartbeat returns the longest time between two attempts of a waiter for a lock with this TTL: a third of Lease.
 func Heartbeat(ttl time.Duration) time.Duration { return min(max(ttl/10, minHeartbeat), maxHeartbeat) }
 
 // Lease returns for how long a waiter for a lock with this TTL counts in a node's queue after an attempt.
@@ -109,16 +109,16 @@ type Want struct {
 	Lease     time.Duration // for how long a contender counts in a queue after an attempt
 }
 
-// Enter puts a call at the end of the local queue for what it wants, and does not wait: the call may make attempts
-// when the Waiter's Turn is closed. The List keeps want. The caller must call Leave.
+// Enter puts a call at the end of the local queue (this process's calls for the same lock), and does not wait: the call
+// may make attempts when the Waiter's Turn is closed. The List keeps want. The caller must call Leave.
 func (l *List) Enter(want *Want) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.enter(want, l.count+1)
 }
 
-// Replace moves w's call to another local queue, as it turns out to want something else. There it comes before the
-// calls that came later than it did, but never before the active waiter. The result takes the place of w.
+// Replace moves w's call to the local queue for want, as it turns out to want something else. There it comes before the
+// calls that came later than it did, but never before the first one, which makes attempts. Use the result instead of w.
 func (l *List) Replace(w *Waiter, want *Want) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +162,8 @@ func (l *List) enter(want *Want, order int) *Waiter {
 	return w
 }
 
-// Leave removes a waiter from its local queue, not from the nodes'. If it was the active one, the next becomes that.
+// Leave removes a waiter from its local queue (the waiters of this process for the lock), not from those of the nodes.
+// If it was the active one, which alone makes attempts, the next one becomes that.
 func (l *List) Leave(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,7 +189,7 @@ func (l *List) leave(w *Waiter) {
 	}
 }
 
-// Failed records why an attempt of the active waiter w failed; Last returns it to the calls behind w.
+// Failed records why an attempt of w, the first in its local queue, failed. Last returns that to the calls behind w.
 func (l *List) Failed(w *Waiter, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,7 +219,7 @@ func (l *List) Close() {
 	l.running.Wait()
 }
 
-// listen makes sure of a subscription to each member's messages, at least until w leaves. After Close it does nothing.
+// listen subscribes to the messages of each member, at least until w leaves. After Close it does nothing.
 func (l *List) listen(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -32,9 +32,9 @@ type Witness struct {
 // nodes that a program was given, one that keeps none may never have been a member: it counts only if the description
 // that the other half keeps names it.
 //
-// A first description (epoch 1) of exactly the given nodes is believed if one of them keeps it, and those that keep it
-// or keep none are a majority: it is the set that would be made now. So a set that was never changed heals by itself
-// when most members lose their data.
+// While the client has none, a first description (epoch 1) whose members are exactly the given nodes is believed even
+// if only one of them keeps it, when those that keep it or none are a majority: a new set would have the same members.
+// So a set that was never changed heals by itself when most members, but not all, lose their data.
 func Believed(witnesses []Witness, known *Description) (best *Description) {
 	later := func(d *Description) bool {
 		switch {
@@ -56,8 +56,7 @@ func Believed(witnesses []Witness, known *Description) (best *Description) {
 	return best
 }
 
-// believed reports whether enough witnesses keep d, or vouch for it, by the rules at Believed, which says what known
-// is.
+// believed reports whether enough witnesses keep d, or vouch for it. The rules, and what known is, are at Believed.
 func believed(witnesses []Witness, d, known *Description) bool {
 	keep, none, given := 0, 0, 0
 	for _, w := range witnesses {

@@ -32,8 +32,8 @@ func (c *Contender) Before(other *Contender) bool {
 	return cmp.Or(cmp.Compare(c.Ticket, other.Ticket), strings.Compare(c.Nonce, other.Nonce)) < 0
 }
 
-// ParseContender reads the ticket and the nonce of a contender from its name in a queue, or from the token of one of
-// its attempts; ok is false if holder is neither.
+// ParseContender reads ticket and nonce of a contender (a call that tries once) from holder: its name in a queue, or
+// the token of one of its attempts; ok is false if holder is neither.
 func ParseContender(holder string) (c Contender, ok bool) {
 	name, queued := strings.CutSuffix(holder, ".0")
 	if !queued {

@@ -48,7 +48,7 @@ const (
 // of such members begin with it, and are no addresses.
 const AnyAddress = "FailoverClient"
 
-// SetName makes the name of a new set: the last 16 characters of a random token. No other set has it, not even one of
+// SetName makes the name of a new set from a random token: its last 16 characters. No other set has it, not even one of
 // the same nodes: what is left of an earlier set, in a snapshot or a copy, never passes for a description of this one.
 func SetName(token string) string {
 	token = strings.ReplaceAll(token, "-", "")
@@ -104,7 +104,7 @@ func (d *Description) Copy() *Description {
 	return &c
 }
 
-// Sum identifies a description by a hash of its Text. A node that keeps a later one vouches for those in its Past.
+// Sum identifies a description by a hash of its Text. A later description has the sums of those before in its Past.
 func (d *Description) Sum() string {
 	sum := sha256.Sum256([]byte(d.Text()))
 	return hex.EncodeToString(sum[:8])
@@ -155,7 +155,7 @@ func anAddress(text string) bool {
 	return text != "" && len(text) <= MaxAddress && printable.Text(text) == text && !strings.ContainsAny(text, `"\`)
 }
 
-// clipped quotes a text for an error, cut to 100 bytes.
+// clipped quotes a text for an error; of a longer text, the first 100 bytes.
 func clipped(text string) string {
 	if len(text) > 100 {
 		return strconv.Quote(text[:100]) + "..."
@@ -259,7 +259,7 @@ func ParseKept(text string) Kept {
 	return Kept{Self: self, Description: d}
 }
 
-// ReadDescription parses a description and checks it (Check). The error says why the text is none.
+// ReadDescription parses a description and checks it (Check). The error says why the text is no description of a set.
 func ReadDescription(text string) (*Description, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("it is longer than %d bytes", MaxText)
@@ -285,30 +285,29 @@ func ParseDescription(text string) *Description {
 	return d
 }
 
-// Same reports whether the node keeps exactly this description; d nil: whether it keeps none. Two descriptions of one
-// epoch should not exist; if they do, a node that keeps the one has no vote for a client that knows the other.
+// Same reports whether the node keeps exactly the description d; if d is nil, whether it keeps none. Two descriptions
+// of one epoch should not exist; if they do, a node that keeps the one has no vote for a client that knows the other.
 func (t Kept) Same(d *Description) bool {
 	return t.Description == d || t.Description != nil && d != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.Text() == d.Text()
 }
 
-// Follows reports whether the node keeps d, or a later description of the same set with d's Sum in its Past. For this
-// method and the next three, d is not nil; they return false if the node keeps no description.
+// Follows reports whether the node keeps d (not nil), or a later description of the same set with d's Sum in its Past.
 func (t Kept) Follows(d *Description) bool {
 	return t.Same(d) || t.Description != nil && t.Set == d.Set && t.Epoch > d.Epoch && slices.Contains(t.Past, d.Sum())
 }
 
-// Other reports whether the node keeps a description of another set, or another one of the same set and epoch.
+// Other reports whether the node keeps another set's description, or another one of d's set and epoch; false if none.
 func (t Kept) Other(d *Description) bool {
 	return t.Description != nil && (t.Set != d.Set || t.Epoch == d.Epoch && !t.Same(d))
 }
 
-// Rivals reports whether the node keeps a description that its clients may go by instead of d: the first one (epoch 1)
-// of another set with the same members, which allows no TTL longer than d allows, and d is a first one, too.
+// Rivals reports whether the node keeps a description by which clients may go instead of d: both are the first (epoch
+// 1) of two sets with the same members, and the node's allows no TTL longer than d allows. False if it keeps none.
 func (t Kept) Rivals(d *Description) bool {
 	return t.Description != nil && t.Epoch == 1 && d.Epoch == 1 && t.Set != d.Set && t.Alike(d) && t.Longest() <= d.Longest()
 }
 
-// Precedes reports whether the node keeps an earlier description of the same set than d.
+// Precedes reports whether the node keeps an earlier description of the same set than d; false if it keeps none.
 func (t Kept) Precedes(d *Description) bool {
 	return t.Description != nil && t.Set == d.Set && t.Epoch < d.Epoch
 }

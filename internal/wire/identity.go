@@ -62,7 +62,7 @@ func Secret(token string) string {
 // Signature returns the part of a token behind the secret; "" if the token has no signature.
 func Signature(token string) string { return token[len(Secret(token)):] }
 
-// Identify reads the identity in a token; ok is false if there is none, as in tokens of other libraries.
+// Identify reads the identity (who made it, and when) in a token; ok is false if it has none: another library's.
 func Identify(token string) (who Identity, ok bool) {
 	_, signed, _ := strings.Cut(token, signature)
 	part := strings.SplitN(signed, "@", 3)
@@ -83,8 +83,8 @@ func Identify(token string) (who Identity, ok bool) {
 	return who, err == nil
 }
 
-// List returns the names of a lock, escaped and in at most MaxNames bytes, as Sign puts them into its token; "" for a
-// lock on one name, whose key says the name.
+// List returns the names of a lock as Sign puts them into its token: escaped, each behind a "+", in at most MaxNames
+// bytes; "++" and a number count those that do not fit. "" for a lock on one name, whose key says the name.
 func List(names []string) string {
 	if len(names) < 2 {
 		return ""
@@ -101,18 +101,18 @@ func List(names []string) string {
 	return b.String()
 }
 
-// Label returns an owner, escaped, as Sign takes it.
+// Label returns owner, the label of a process, escaped, as Sign takes it.
 func Label(owner string) string { return escape(owner, "", 3*len(owner)) }
 
-// escape replaces each byte that is not plain, and each byte in not, by % and two hexadecimal digits, and cuts the
+// escape replaces each byte that is not plain, and each that is in also, by % and two hexadecimal digits, and cuts the
 // result at limit bytes. An escaped token has no space, which would end it in a queue, and no character that a shell
 // treats specially, since people copy tokens to a command line.
-func escape(s, not string, limit int) string {
+func escape(s, also string, limit int) string {
 	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/@+-"
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := range len(s) {
-		if c := s[i]; strings.IndexByte(plain, c) >= 0 && strings.IndexByte(not, c) < 0 {
+		if c := s[i]; strings.IndexByte(plain, c) >= 0 && strings.IndexByte(also, c) < 0 {
 			if b.Len()+1 > limit {
 				break
 			}

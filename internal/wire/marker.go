@@ -43,7 +43,7 @@ func ParseMarker(text string) (m Marker, ok bool) {
 	return m, errors.Join(errs[:]...) == nil
 }
 
-// OtherVersion returns an UnfitError if a node's marker (see Marker) has another version; nil for this one, or none.
+// OtherVersion returns an UnfitError if mark, a node's marker, has another version than MarkerVersion; else nil.
 func OtherVersion(mark string) error {
 	version, _, found := strings.Cut(mark, ":")
 	if n, err := strconv.ParseUint(version, 10, 32); !found || err != nil || n == MarkerVersion {
@@ -69,7 +69,7 @@ type Mark struct {
 	Kept          Kept // the description of the set that the node keeps
 }
 
-// RunID returns the run_id of the server process in a marker; "" if the text is no marker of this version.
+// RunID returns the run_id of the server process in mark, the text of a Marker; "" if it is none of this version.
 func RunID(mark string) string {
 	m, _ := ParseMarker(mark)
 	return m.RunID

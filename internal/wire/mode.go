@@ -24,13 +24,13 @@ var Conflicting = map[Mode]string{ModeX: "xslwr", ModeSlot: "xslwr", ModeS: "xlw
 // Conflict reports whether two locks cannot hold a key in these modes at once.
 func Conflict(one, other Mode) bool { return strings.IndexByte(Conflicting[one], other) >= 0 }
 
-// MustQueueBehind reports whether a waiter for a key in one mode must let an earlier waiter in the other mode go first.
-// Waiters for slots must, although they do not conflict, since only one slot may be free.
+// MustQueueBehind reports whether a waiter for a key in mode one must let an earlier waiter in mode other go first: if
+// the modes conflict; or if both want slots, which do not conflict, since only one slot may be free.
 func MustQueueBehind(one, other Mode) bool {
 	return Conflict(one, other) || one == ModeSlots && other == ModeSlots
 }
 
-// IsSet reports whether a key in this mode is a sorted set of tokens, since several may hold it; else it is one token.
+// IsSet reports whether a key in this mode is a sorted set of tokens, since several may hold it; false: it is a string.
 func IsSet(m Mode) bool { return strings.IndexByte(SetModes, m) >= 0 }
 
 // IsIntention reports whether the mode marks a folder because something below it is held.
@@ -47,7 +47,7 @@ func Score(m Mode, deadline int64) string {
 	return strconv.FormatInt(int64(strings.IndexByte(SetModes, m))*stride+deadline, 10)
 }
 
-// ParseScore undoes Score; m is 0 if the text is no such score.
+// ParseScore undoes Score; m is 0, which is no mode, if the text is no such score.
 func ParseScore(score string) (m Mode, deadline int64) {
 	f, err := strconv.ParseFloat(score, 64)
 	if err != nil || !(f >= 0 && f < stride*float64(len(SetModes))) { // the negation also rejects NaN

@@ -60,8 +60,8 @@ type NativeAnswer struct {
 	*Trailer       // extend: the answers to the commands behind it
 }
 
-// Extended returns the node's time, in microseconds, if the answer proves that the lock was extended; 0: it does not,
-// and the client must send the extend script.
+// Extended returns the node's time, in microseconds, if the answer to an extension without a script proves that the
+// lock was extended; 0: it does not prove it, and the client must send the extend script.
 func (a *NativeAnswer) Extended() int64 {
 	if !a.Done || a.Broken > 0 || a.Err != nil || a.Failed != nil || a.Known != 1 {
 		return 0

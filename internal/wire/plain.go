@@ -73,8 +73,8 @@ var ErrLateKey = errors.New("it set the key when the time was up, or its clock i
 
 // Read judges the answer to an acquire of this token, with number as the proposed fence. Its Status is Granted, Held,
 // that of the error which the server sent to SET, or else Void: no vote, and the key may be set. latest is the
-// deadline, in microseconds of the node's clock, and mark the node's marker as the client knows it; "": the client does
-// not ask whether the node has lost data.
+// deadline, in microseconds of the node's clock, and mark the node's marker as the client knows it (it shows that no
+// data was lost); "": the client does not ask for it.
 func (p *PlainAnswer) Read(token string, number, latest int64, mark string) Reply {
 	void := func(why error) Reply { return Reply{Status: Void, Time: p.Time, Mark: p.Marker, Err: why} }
 	switch {

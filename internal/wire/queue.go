@@ -48,7 +48,7 @@ func ParseQueueEntry(member, score string) (e QueueEntry, ok bool) {
 	return QueueEntry{part[0], int64(ticket), deadline, part[2][0], part[3]}, err == nil
 }
 
-// rest returns for how many milliseconds the entry counts from now on, by the node's time in microseconds; 0: it ended.
+// rest returns for how many milliseconds the entry counts after now, the node's time in microseconds; 0: it has ended.
 func (e *QueueEntry) rest(now int64) int64 {
 	rest := e.Deadline - now/1000 // rounded up: the division cuts off part of a millisecond
 	if rest < 0 || rest > MaxLease {
@@ -70,7 +70,7 @@ func before(ticket int64, waiter string, than *QueueEntry) bool {
 // does, for nodes in memory and for readers of a queue. In all methods, now is the node's time in microseconds.
 type Queue []QueueEntry
 
-// Alive iterates over copies of the entries of waiters that live at now, in their order, with the rest of each lease in
+// Alive iterates over the waiters that live at now, in their order: a copy of the entry, and the rest of its lease in
 // milliseconds. It removes the entries of dead ones from the queue as it comes across them.
 func (q *Queue) Alive(now int64) iter.Seq2[*QueueEntry, int64] {
 	return func(yield func(*QueueEntry, int64) bool) {
@@ -116,7 +116,7 @@ func (q *Queue) Admits(now, ticket int64, waiter string, mode Mode) (other *Queu
 
 // Next returns copies of the entries of the waiters to call when a key is no longer held in this mode, or no longer
 // waited for in it: each had to wait because of that mode, and can hold the key together with all waiters before it.
-// Other holders may still be in their way, for which the caller looks.
+// The caller looks whether other holders are still in their way.
 func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 	var earlier []Mode
 	count := 0
@@ -138,9 +138,9 @@ func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 	return all
 }
 
-// Follows returns the waiter that is number QueueWindow now, since one before it has got the key in this mode and left
-// the queue: the caller is to make it try again. nil: there is none, or the two cannot share the key. It points into
-// the queue.
+// Follows is called when a waiter has got the key in this mode and left the queue: one more comes into the window of
+// QueueWindow waiters at which a node looks. It returns the entry of that one in q: the caller is to make it try again.
+// nil: there is none, or it cannot share the key.
 func (q *Queue) Follows(now int64, mode Mode) *QueueEntry {
 	if len(*q) < QueueWindow {
 		return nil

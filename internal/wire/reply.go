@@ -41,7 +41,7 @@ const NoSlot = -1
 // AsProposed in Reply.Fence means that the grant took the proposed fence, which the reply does not repeat.
 const AsProposed = -1
 
-// Parse makes a Reply of value, a script's reply to a step (int64, string or []any), or of err, the error of the call.
+// Parse makes a Reply of value, a script's reply to this step (int64, string or []any), or of err, if that is not nil.
 func Parse(step Op, value any, err error) Reply {
 	if err != nil {
 		return Reply{Status: Classify(err), Err: err}
@@ -68,10 +68,10 @@ func Parse(step Op, value any, err error) Reply {
 	return Reply{Status: Failed, Err: Unexpected(value)}
 }
 
-// Unexpected is the error for a reply of another form. A node may say anything: the error has the beginning of it.
+// Unexpected returns the error for a reply that no step has. A node may say anything: the error has only its beginning.
 func Unexpected(value any) error { return fmt.Errorf("unexpected reply %.100s", fmt.Sprint(value)) }
 
-// parseList makes a Reply of a list that a script replied; ok is false if no script replies such a list to this step.
+// parseList makes a Reply of v, a list that a script replied to this step; ok is false if no script does.
 func parseList(step Op, v []any) (r Reply, ok bool) {
 	ok = true
 	number := func(i int) int64 {
@@ -121,8 +121,8 @@ func parseList(step Op, v []any) (r Reply, ok bool) {
 	return r, ok
 }
 
-// parseWaiting adds to r.Queue the waiters in list, where each member of a queue's sorted set has its score behind it.
-// It skips members that are no waiters. is is false if list is no list.
+// parseWaiting adds to r.Queue the waiters in list: members of a queue's sorted set, each with its score behind it. It
+// skips members that are no waiters. is is false if list is no list.
 func (r *Reply) parseWaiting(list any) (is bool) {
 	members, is := list.([]any)
 	for i := 0; i+1 < len(members); i += 2 {
@@ -135,8 +135,8 @@ func (r *Reply) parseWaiting(list any) (is bool) {
 	return is
 }
 
-// parseHolders adds to r.Holders the tokens in list, where each member of a key's sorted set has its score behind it.
-// It skips those whose time is over at r.Time. is is false if list is no list.
+// parseHolders adds to r.Holders the tokens in list: members of a key's sorted set, each with its score behind it. It
+// skips those whose time is over at r.Time. is is false if list is no list.
 func (r *Reply) parseHolders(list any) (is bool) {
 	members, is := list.([]any)
 	for i := 0; i+1 < len(members); i += 2 {
@@ -179,7 +179,7 @@ type sent interface {
 	RedisError()
 }
 
-// IsReply reports whether the server sent err, so that the connection is intact.
+// IsReply reports whether err is one that the server sent: the connection is intact. Otherwise the connection failed.
 func IsReply(err error) bool {
 	var reply sent
 	return errors.As(err, &reply)
@@ -201,8 +201,8 @@ func Classify(err error) Status {
 	return Unreachable
 }
 
-// Forbids reports whether err is a refusal by the server that will stay: this user may not do it, or the server cannot.
-// A server that is busy, full, or takes no writes may recover.
+// Forbids reports whether err is a refusal by the server that trying again does not change: this user may not do it, or
+// the server cannot. False for an error of the connection, and for a server that is busy, full, or takes no writes now.
 func Forbids(err error) bool {
 	if !IsReply(err) {
 		return false
@@ -264,7 +264,7 @@ func (r *Reply) MeansAbsent(step Op) bool {
 	return false
 }
 
-// Raised reports whether a command within a script raised the error. All servers say so (TestWhatScriptsRaise).
+// Raised reports whether r.Err comes from a command within a script. All servers say that in it (TestWhatScriptsRaise).
 func (r *Reply) Raised() bool {
 	return r.Err != nil && strings.Contains(r.Err.Error(), "script")
 }

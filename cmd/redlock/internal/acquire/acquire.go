@@ -23,7 +23,7 @@ import (
 // Tests make it shorter.
 var NoticeAfter = time.Second
 
-// Await acquires a lock. It waits until cfg.Timeout or a signal.
+// Await acquires a lock. It waits until cfg.Timeout is over or a signal comes; its error is the failure to exit with.
 func Await(c *console.Console, locker *redlock.Locker, nodes *reach.Quarantines, cfg *Config, signals <-chan os.Signal) (*redlock.Lock, error) {
 	ctx, stop := proc.UntilSignal(signals)
 	lock, err := acquire(ctx, c, locker, nodes, cfg)
@@ -41,8 +41,8 @@ func Await(c *console.Console, locker *redlock.Locker, nodes *reach.Quarantines,
 	return lock, nil
 }
 
-// acquire tries once, then waits. The first answer says what it waits for. It is also the better reason if the time
-// runs out in the middle of a round, when the nodes have not answered yet.
+// acquire tries once, then waits. The first try's error says what it waits for, and is returned if the time runs out in
+// the middle of a round, when the nodes have not answered yet.
 func acquire(ctx context.Context, c *console.Console, locker *redlock.Locker, nodes *reach.Quarantines, cfg *Config) (*redlock.Lock, error) {
 	if cfg.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -77,8 +77,8 @@ func acquire(ctx context.Context, c *console.Console, locker *redlock.Locker, no
 	return lock, last
 }
 
-// ask makes one call for the lock: TryAcquire or Acquire. The set's MaxTTL is not known before a node has answered, so
-// only the call finds out that MinHold is longer. ask then sets Lingers, and calls again.
+// ask makes one call for the lock: call is TryAcquire or Acquire. That MinHold is longer than the set's MaxTTL may turn
+// out only then, when a node has answered: ask then sets Lingers, and calls again.
 func (c *Config) ask(ctx context.Context, locker *redlock.Locker, call func(context.Context, string, ...redlock.AcquireOption) (*redlock.Lock, error)) (*redlock.Lock, error) {
 	lock, err := call(ctx, c.Keys[0], c.kind()...)
 	if most := locker.Members().MaxTTL; err == nil || errors.As(err, new(*redlock.QuorumError)) || c.Lingers || most == 0 || c.MinHold <= most {
@@ -104,8 +104,8 @@ func Undo(locker *redlock.Locker, lock *redlock.Lock, cfg *Config) {
 	_ = lock.Release(ctx)
 }
 
-// lasting reports whether the nodes that do not refuse for a lasting reason, such as a wrong password, are fewer than
-// a quorum.
+// lasting reports whether so many nodes refuse for a lasting reason, such as a wrong password, that the others are no
+// quorum.
 func lasting(why *redlock.QuorumError) bool {
 	refusing := 0
 	for _, n := range why.Nodes() {
@@ -116,8 +116,8 @@ func lasting(why *redlock.QuorumError) bool {
 	return why.N-refusing < why.Need
 }
 
-// outlast says that too few nodes can vote, and waits until enough can, for reach.AskAgain at most. It returns false,
-// without waiting, if the time ends before that.
+// outlast says that too few nodes can vote, and waits until enough can, for reach.AskAgain at most. Then try again. It
+// returns false if cfg.Timeout does not allow that wait, or ctx ends.
 func outlast(ctx context.Context, locker *redlock.Locker, nodes *reach.Quarantines, cfg *Config) bool {
 	// The last round ended as soon as it could not be won. This one gives each node time to answer, so that all are
 	// reported.

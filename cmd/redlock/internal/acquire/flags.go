@@ -26,7 +26,7 @@ type Config struct {
 	Without  string // what to say if a signal ends the wait: "the command was not started"
 }
 
-// kind returns the options of Acquire.
+// kind returns the options with which the library acquires the kind of lock that the flags ask for.
 func (c *Config) kind() (options []redlock.AcquireOption) {
 	if len(c.Keys) > 1 {
 		options = append(options, redlock.Also(c.Keys[1:]...))
@@ -56,7 +56,7 @@ func (c *Config) AddNames(to *flags.Set) {
 	to.Values("key", func(value string) error { return c.AddKey("--key", value) })
 }
 
-// AddKey adds the name of a lock. The error names source: a flag or an argument.
+// AddKey adds the name of a lock, which was given by source, a flag or an argument: the error names it.
 func (c *Config) AddKey(source, value string) error {
 	c.Keys = append(c.Keys, value)
 	switch {
@@ -88,7 +88,7 @@ func (c *Config) AddKinds(to *flags.Set) {
 	})
 }
 
-// Check checks the flags as a set. The example is part of the hint if no lock is named.
+// Check returns an error if the flags do not fit together. If they name no lock, its hint has the example.
 func (c *Config) Check(f *flags.Set, example string) error {
 	if c.nonblock || c.Silent && !f.Changed("timeout") { // --quiet-busy expects an outcome, so it does not wait
 		c.Timeout = 0

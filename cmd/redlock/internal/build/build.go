@@ -17,7 +17,7 @@ type Info struct {
 	Modified bool   `json:"modified,omitempty"` // the source had changes that were not committed
 }
 
-// This returns the Info of this binary.
+// This returns version, commit and platform of this binary.
 func This() Info {
 	b := Info{Version: "(unknown)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -122,8 +122,8 @@ func (c *Console) Result(format string, args ...any) {
 	}
 }
 
-// MayAsk returns an error if the verb cannot ask its question because stdin is no terminal. without has the arguments
-// with which the verb asks none.
+// MayAsk returns an error if the verb cannot ask its question because stdin is no terminal. without are the arguments
+// with which the verb asks nothing, for the hint.
 func (c *Console) MayAsk(verb, without string) error {
 	if file, is := c.Stdin.(*os.File); is && term.Width(file) > 0 {
 		return nil

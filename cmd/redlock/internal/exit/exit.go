@@ -3,10 +3,9 @@ package exit
 
 import "fmt"
 
-// The codes for redlock's own reasons, when there is no command's status to pass on. The
-// first five are from sysexits.h, where scripts look them up; NotExecutable, NotFound and
-// Signal are the shell's. Lost is next to the first and not one of them: no command that
-// follows sysexits.h uses that number itself.
+// The codes for redlock's own reasons, when there is no command's status to pass on. The first five are from
+// sysexits.h, where scripts look them up; NotExecutable, NotFound and Signal are the shell's. Lost is next to the first
+// and not one of them: no command that follows sysexits.h uses that number itself.
 const (
 	Usage         = 64
 	NoQuorum      = 69 // for chaos: the arena cannot run here
@@ -31,7 +30,7 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Text }
 
-// Fail makes a Failure. An empty hint is none.
+// Fail makes a Failure, with the exit code, a hint for the user ("": none) and the text of the error.
 func Fail(code int, hint, format string, args ...any) *Failure {
 	return &Failure{Code: code, Text: fmt.Sprintf(format, args...), Hint: hint}
 }

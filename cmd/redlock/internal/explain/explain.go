@@ -18,7 +18,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Reason says why a lock was not acquired: who holds it, or what each node did.
+// Reason returns, in words, why a lock was not acquired: who holds it, or what each node did.
 func Reason(why *redlock.QuorumError) string {
 	type claim struct {
 		nodes int
@@ -45,7 +45,7 @@ func Reason(why *redlock.QuorumError) string {
 	return fmt.Sprintf("%q: %v (%s, %d of %d needed): %s", why.Name, why.Kind, phrase.Count(why.Granted, "vote"), why.Need, why.N, strings.Join(parts, "; "))
 }
 
-// Holder is who has a lock with this token.
+// Holder returns, for messages, who holds a lock with this token: the owner that it names, or the token.
 func Holder(token string) string {
 	if owner := redlock.Identify(token).Owner; owner != "" {
 		return printable.Holder(owner, wire.Secret(token))
@@ -53,11 +53,11 @@ func Holder(token string) string {
 	return "token " + printable.Brief(token)
 }
 
-// What is what a node did, without its address.
+// What returns what a node did in the place of a grant, without the node's address.
 func What(e *redlock.NodeError) string { return strings.TrimPrefix(e.Error(), e.Node+": ") }
 
-// Mended reports whether there are enough votes once the nodes in quarantine may vote. A node
-// whose answer was not waited for counts as one that would have granted.
+// Mended reports whether a quorum can vote once the quarantines are over: then waiting helps. A node whose answer was
+// not waited for counts as one that would have granted.
 func Mended(why *redlock.QuorumError) bool {
 	waiting, able := 0, why.N
 	for _, n := range why.Nodes() {
@@ -70,8 +70,8 @@ func Mended(why *redlock.QuorumError) bool {
 	return waiting > 0 && able >= why.Need
 }
 
-// Remedy says what can be done about nodes that do not vote, by the reason that most of them
-// have. A quarantine does not count: it ends by itself.
+// Remedy returns what can be done about nodes that do not vote, by the most frequent reason. need is how many votes are
+// needed. A quarantine is no such reason: it ends by itself.
 func Remedy(nodes []*redlock.NodeError, need int) string {
 	trouble := make(map[redlock.Outcome]int)
 	for _, n := range nodes {
@@ -105,15 +105,15 @@ func Remedy(nodes []*redlock.NodeError, need int) string {
 	return "look at these nodes: votes of " + phrase.Count(need, "node") + " are needed"
 }
 
-// Voteless says which of n nodes have no vote, and why.
+// Voteless returns a sentence: how many of n nodes have no vote (absent), and why.
 func Voteless(absent []*redlock.NodeError, n int) string {
 	return Without(NoVote(len(absent)), absent, n)
 }
 
-// NoVote is what is said of so many nodes.
+// NoVote returns "has no vote" for one absent node, and "have no vote" for another number.
 func NoVote(absent int) string { return phrase.Verb(absent, "has no vote", "have no vote") }
 
-// Without says how many of n nodes are absent, in which respect, and why.
+// Without returns a sentence: how many of n nodes are absent, what that means ("have no vote", say), and why.
 func Without(what string, absent []*redlock.NodeError, n int) string {
 	var each []string
 	for _, e := range absent {
@@ -122,8 +122,7 @@ func Without(what string, absent []*redlock.NodeError, n int) string {
 	return fmt.Sprintf("%d of %s %s: %s", len(absent), phrase.Count(n, "node"), what, strings.Join(each, "; "))
 }
 
-// RemedyForAll says what can be done about nodes that have no vote, where all nodes are
-// needed.
+// RemedyForAll returns what can be done about the absent of n nodes, where all of them are needed.
 func RemedyForAll(absent []*redlock.NodeError, n int) string {
 	var rest time.Duration
 	for _, e := range absent {
@@ -135,7 +134,7 @@ func RemedyForAll(absent []*redlock.NodeError, n int) string {
 	return fmt.Sprintf("the quarantine ends by itself: %s in %v", AllVote(n), phrase.Tenths(rest))
 }
 
-// AllVote says that all of n nodes vote.
+// AllVote returns a sentence: all of n nodes vote.
 func AllVote(n int) string {
 	if n == 1 {
 		return "the node votes"
@@ -143,8 +142,7 @@ func AllVote(n int) string {
 	return fmt.Sprintf("all %d nodes vote", n)
 }
 
-// Unfinished reports whether an error is that of a round which the deadline has cut short, so
-// that it says nothing about the nodes.
+// Unfinished reports whether the deadline has cut a round short, so that the error says nothing about the nodes.
 func Unfinished(err error) bool {
 	var why *redlock.QuorumError
 	if !errors.As(err, &why) {
@@ -158,7 +156,7 @@ func Unfinished(err error) bool {
 	return false
 }
 
-// Absent are the nodes that have no vote.
+// Absent returns, for the nodes that have no vote, why.
 func Absent(s *redlock.Status) (nodes []*redlock.NodeError) {
 	for _, n := range s.Nodes {
 		if n.Err != nil {

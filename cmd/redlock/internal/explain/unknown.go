@@ -7,8 +7,8 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 )
 
-// Unknown returns the failure of a look that could not tell the state of the lock. within is how long it has tried,
-// or "".
+// Unknown returns the failure of a verb that could not find out the state of the lock. within says for how long it has
+// tried; "" if it has tried once.
 func Unknown(s *redlock.Status, within string) error {
 	down := Absent(s)
 	if !slices.ContainsFunc(down, func(e *redlock.NodeError) bool { return e.Outcome != redlock.OutcomeQuarantined }) {

@@ -57,7 +57,7 @@ func (f *Set) Toggle(name, short string, on *bool) { f.BoolVarP(on, name, short,
 // nextFlag matches a flag in the place of a value, --ttl or -n, but no negative number.
 var nextFlag = regexp.MustCompile("^-[-a-zA-Z]")
 
-// Parse reads the flags and returns the arguments.
+// Parse reads the flags and returns the other arguments.
 func (f *Set) Parse(args []string) ([]string, error) {
 	err := f.ParseAll(args, func(flag *pflag.Flag, value string) error {
 		name := "--" + flag.Name
@@ -122,7 +122,7 @@ func noValue(name string) error {
 // durations matches a duration of any length; time.ParseDuration rejects those that overflow.
 var durations = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
-// Duration parses the value of a flag, or of another source that the error names.
+// Duration parses a duration. The error names flag, the flag or other source that the value is from.
 func Duration(flag, value string) (time.Duration, error) {
 	d, err := time.ParseDuration(value)
 	if err != nil && durations.MatchString(value) {

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// Callers lock and unlock, each with a name of its own.
+// Callers acquire and release locks again and again, each with a name of its own.
 type Callers struct {
 	Locker *redlock.Locker
 	Names  []string // each caller's
@@ -18,8 +18,7 @@ type Callers struct {
 	Faults
 }
 
-// Run runs all callers until ctx ends. Each finishes the cycle that it has begun, which takes
-// no longer than the nodes have to answer.
+// Run runs all callers until ctx ends. Each finishes the cycle that it has begun.
 func (c *Callers) Run(ctx context.Context) {
 	var callers sync.WaitGroup
 	begin := time.Now()

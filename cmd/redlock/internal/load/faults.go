@@ -47,7 +47,7 @@ type Faults struct {
 	Last   error
 }
 
-// note counts an error, and pauses.
+// note counts an error by its kind, and pauses for a Breather.
 func (f *Faults) note(err error) {
 	kind := "other"
 	for _, of := range []error{redlock.ErrHeld, redlock.ErrNoQuorum, redlock.ErrLost} {
@@ -65,7 +65,7 @@ func (f *Faults) note(err error) {
 	time.Sleep(Breather)
 }
 
-// OwnNames are names for callers, which no other client uses.
+// OwnNames returns a lock's name for each caller: names below key that no other client uses.
 func OwnNames(key string, callers int) (names []string) {
 	for i := range callers {
 		names = append(names, fmt.Sprintf("%s:caller-%d", key, i+1))

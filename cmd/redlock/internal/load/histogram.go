@@ -14,9 +14,8 @@ import (
 // that its quantiles are off by less than 1 %.
 const fine = 64
 
-// A Histogram counts durations in cells that grow with them: its size is the same after
-// a second as after a night. All callers share it: its mutex costs nothing
-// beside a round trip.
+// A Histogram counts durations in cells that grow with them: its size is the same after a second as after a night. All
+// callers share it: its mutex costs nothing beside a round trip.
 type Histogram struct {
 	mu      sync.Mutex
 	cells   [fine * 58]uint64 // as many as the longest Duration needs, which has 63 bits
@@ -35,28 +34,28 @@ func (h *Histogram) Add(d time.Duration) {
 	h.longest = max(h.longest, d)
 }
 
-// Reach counts a duration that had not ended yet.
+// Reach takes a duration that had not ended yet: it counts for the longest one, and for nothing else.
 func (h *Histogram) Reach(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.longest = max(h.longest, d)
 }
 
-// cell is the index of a duration's cell: below fine each duration has a cell of its own, and
-// above it each power of two has fine cells.
+// cell returns the index of a duration's cell: below fine each duration has a cell of its own, and above it each power
+// of two has fine cells.
 func cell(d time.Duration) int {
 	shift := max(0, bits.Len64(uint64(d))-bits.Len(fine))
 	return shift*fine + int(d>>shift)
 }
 
-// middle is the duration that stands for all those of a cell.
+// middle returns the duration in the middle of a cell, which stands for all that are counted there.
 func middle(cell int) time.Duration {
 	shift := max(0, cell/fine-1)
 	least := time.Duration(cell-shift*fine) << shift
 	return least + time.Duration(1)<<shift/2
 }
 
-// quantile is the duration that this share of all durations does not exceed; 0: there are none.
+// quantile returns the duration that this share (0 to 1) of all durations does not exceed; 0: there are none.
 func (h *Histogram) quantile(share float64) time.Duration {
 	rank := uint64(math.Ceil(share * float64(h.count)))
 	for i, n := range h.cells {
@@ -68,7 +67,7 @@ func (h *Histogram) quantile(share float64) time.Duration {
 	return 0
 }
 
-// Spread summarizes them.
+// Spread returns a summary of the durations: quantiles, mean and the longest.
 func (h *Histogram) Spread() Spread {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +87,7 @@ type Spread struct {
 	Mean    Millis `json:"mean_ms"`
 }
 
-// Cells are the Spread as cells of a table.
+// Cells returns p50, p99 and the longest as cells of a table; "-" if there are no durations.
 func (s Spread) Cells() []string {
 	if s.Count == 0 {
 		return []string{"-", "-", "-"}

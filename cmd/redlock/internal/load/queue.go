@@ -26,7 +26,7 @@ type Queue struct {
 	gave    time.Time // when the last holder began to release; zero: no holder yet
 }
 
-// Open makes the Lockers. They report nothing about the nodes, since another Locker does.
+// Open makes n Lockers by calls of open, all at once. Those that were made are kept if others fail.
 func (l *Queue) Open(n int, open func() (*redlock.Locker, error)) error {
 	var opening sync.WaitGroup
 	lockers, errs := make([]*redlock.Locker, n), make([]error, n)
@@ -40,8 +40,8 @@ func (l *Queue) Open(n int, open func() (*redlock.Locker, error)) error {
 	return errors.Join(errs...)
 }
 
-// Settle locks a name of its own with each Locker once, so that all are connected, and the
-// nodes know the scripts: otherwise the first measurement would include that.
+// Settle acquires and releases names[i] once with Locker i, so that all are connected, and the nodes know the scripts:
+// otherwise the first measurement would include that.
 func (l *Queue) Settle(ctx context.Context, names []string) {
 	var all sync.WaitGroup
 	for i, locker := range l.Lockers {
@@ -62,7 +62,7 @@ func (l *Queue) Close() {
 	closing.Wait()
 }
 
-// Run lets all clients wait for the lock, and wait again as soon as they have held it.
+// Run makes all clients wait for the lock, release it as soon as they have it, and wait again, until ctx ends.
 func (l *Queue) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	begin := time.Now()

@@ -9,9 +9,8 @@ import (
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
-// A Survey measures how far away each node is. It acquires and releases one lock at a time, and
-// waits for all nodes: otherwise the requests to a slow node would queue, since a cycle goes on
-// without it.
+// A Survey measures how far away each node is. It acquires and releases one lock at a time, and waits for all nodes:
+// otherwise the requests to a slow node would queue, since a cycle goes on without it.
 type Survey struct {
 	Locker  *redlock.Locker
 	Timeout time.Duration // NodeTimeout of the Locker
@@ -26,7 +25,7 @@ type Visited struct {
 	Failed Tally // the answers that were no grant
 }
 
-// Steps is how many requests it got.
+// Steps returns to how many requests the node's answer was counted.
 func (v *Visited) Steps() int { return int(v.Trips.count) + v.Failed.Total() }
 
 type askKey struct{}
@@ -41,7 +40,7 @@ type asking struct {
 	over    bool                          // later answers do not count
 }
 
-// Heard is Trace.Node of the survey's Locker.
+// Heard is the callback Trace.Node of the survey's Locker: it stores a node's first answer to the step under way.
 func Heard(ctx context.Context, a redlocktrace.Reply) {
 	s, ok := ctx.Value(askKey{}).(*asking)
 	// The answer may be of no step, of the second round of an acquire, or to an attempt by plain
@@ -77,9 +76,9 @@ func (s *Survey) Run(ctx context.Context, name string) {
 	}
 }
 
-// step does one step, and waits for the nodes that a lock does not wait for. An answer that comes
-// later does not count. After a step that has failed it does not wait: the library has not asked
-// the other nodes then.
+// step runs do, one step (op) of the lock, and waits for the answers of all nodes, also those for which a lock does not
+// wait, for Survey.Timeout at most. After a step that has failed it does not wait: the library has not asked the other
+// nodes then.
 func (s *Survey) step(op string, do func(context.Context) error) error {
 	one := &asking{op: op, nodes: s.Nodes, answers: make(map[string]redlocktrace.Reply), all: make(chan struct{})}
 	limit := time.NewTimer(s.Timeout)
@@ -100,7 +99,7 @@ func (s *Survey) step(op string, do func(context.Context) error) error {
 	return err
 }
 
-// note counts the node's answer to a step that ended with err.
+// note counts the node's answer to a step that ended with err; an empty Reply: it has not answered.
 func (v *Visited) note(a redlocktrace.Reply, err error) {
 	switch {
 	case a.Node == "" && err == nil:

@@ -18,8 +18,8 @@ const mostNames = 3
 // Cells are what the columns of a table have.
 type Cells struct{ Name, State, Mode, Owner, Age, Left, Nodes, Waiting, Note string }
 
-// Cells are the row in the table of a moment, of so many nodes. What is not known is "-". All of it is
-// printable.
+// Cells returns the cells of the row at an instant, where the lock may be on "of" nodes. What is not known is "-". All
+// of it is printable.
 func (r *Row) Cells(at time.Time, of int) Cells {
 	mode, owner, age, left, nodes, waiting := "-", "-", "-", "-", "-", "-"
 	if len(r.Holders) > 0 {
@@ -41,12 +41,12 @@ func (r *Row) Cells(at time.Time, of int) Cells {
 	return Cells{printable.Text(r.Names[0]), r.State.String(), mode, owner, age, left, nodes, waiting, r.note()}
 }
 
-// shortOwner is who has a lock, or what its token begins with.
+// shortOwner returns the owner of a lock, or the beginning of its token if that names none.
 func shortOwner(h redlock.Holder) string {
 	return cmp.Or(printable.Text(h.By.Owner), "token "+printable.Token(wire.Secret(h.Token)))
 }
 
-// note is what is unusual.
+// note returns what is unusual about the row: it is a leftover, or a lock of several names; "-": nothing is.
 func (r *Row) note() string {
 	var notes []string
 	if r.Leftover {

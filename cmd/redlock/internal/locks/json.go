@@ -32,7 +32,7 @@ type IdentityReport struct {
 	More  int        `json:"also_more,omitempty"`
 }
 
-// IdentityOf returns what a token says of the lock on this name.
+// IdentityOf returns as JSON what the token of the lock on this name says (by).
 func IdentityOf(name string, by redlock.Identity) (r IdentityReport) {
 	r.Owner, r.Trace, r.Also, r.More = by.Owner, by.Trace, Others(name, by), by.More
 	if !by.Since.IsZero() {
@@ -60,7 +60,7 @@ type WaitReport struct {
 	Nodes  int    `json:"nodes"`
 }
 
-// HolderReports returns the reports of the holders of the lock on this name.
+// HolderReports returns the holders of the lock on this name, as JSON.
 func HolderReports(name string, of []redlock.Holder) (all []HolderReport) {
 	for _, h := range of {
 		all = append(all, HolderReport{h.Token, IdentityOf(name, h.By), string(h.Mode), h.TTL.Milliseconds(), h.Nodes})
@@ -68,7 +68,7 @@ func HolderReports(name string, of []redlock.Holder) (all []HolderReport) {
 	return all
 }
 
-// WaitReports returns the reports of waiters; never nil.
+// WaitReports returns those who wait, as JSON; never nil.
 func WaitReports(of []redlock.Waiter) []WaitReport {
 	all := make([]WaitReport, 0, len(of))
 	for _, w := range of {

@@ -26,8 +26,8 @@ type Row struct {
 	Waiting  []redlock.Waiter // the longest wait first
 }
 
-// RowsOf makes the rows. A lock on several names has the same token at each, and is one row. A folder that
-// is locked only for what lies below it is left out if that is listed itself, unless all are wanted.
+// RowsOf makes a row for each lock. A lock on several names has the same token at each, and is one row. A folder that
+// is held only because something below it is locked is left out if that is found, too, unless all is set.
 func RowsOf(found iter.Seq[*redlock.Status], all bool) (rows []*Row) {
 	same := make(map[string]*Row)
 	listed := make(map[string]bool) // tokens of what is no folder above a lock
@@ -53,8 +53,8 @@ func RowsOf(found iter.Seq[*redlock.Status], all bool) (rows []*Row) {
 	})
 }
 
-// Exclusive are the tokens that nodes have exclusively, in the order of the nodes: of a lock that is held, and what
-// is left of others.
+// Exclusive returns the tokens that nodes have as exclusive holders, in the order of the nodes: that of the lock that
+// is held, and those that are left of others.
 func Exclusive(s *redlock.Status) (all []redlock.Holder) {
 	for _, n := range s.Nodes {
 		if n.Token == "" {
@@ -98,8 +98,8 @@ func rowOf(s *redlock.Status) *Row {
 	return r
 }
 
-// holding names state and holders, if all of them may be those of other names, too; "": not. Another
-// library may have the same token for all that it locks.
+// holding returns a text that is the same for the names of one lock: state and holders. "": the row may not be merged
+// with others, as its token may be used for several locks, which other libraries do.
 func (r *Row) holding() string {
 	by := make([]string, len(r.Holders))
 	for i, h := range r.Holders {
@@ -115,7 +115,7 @@ func (r *Row) holding() string {
 	return r.State.String() + "\n" + strings.Join(by, "\n")
 }
 
-// merge adds another name of the same lock, whose waiters wait for that name.
+// merge adds o, the row of another name of the same lock, with those who wait for that name.
 func (r *Row) merge(o *Row) {
 	r.Names = append(r.Names, o.Names...)
 	r.Left, r.Nodes = min(r.Left, o.Left), min(r.Nodes, o.Nodes)
@@ -129,7 +129,7 @@ func (r *Row) merge(o *Row) {
 	slices.SortStableFunc(r.Waiting, func(a, b redlock.Waiter) int { return cmp.Compare(b.For, a.For) })
 }
 
-// Since is when the oldest of the holders asked for it; zero: nothing says it.
+// Since returns when the oldest of the holders asked for the lock; zero: its token does not say it.
 func (r *Row) Since() (since time.Time) {
 	if len(r.Holders) > 0 {
 		since = r.Holders[0].By.Since
@@ -137,7 +137,7 @@ func (r *Row) Since() (since time.Time) {
 	return since
 }
 
-// Wait is the longest wait for it.
+// Wait returns for how long the first waiter has waited; -1: nobody waits.
 func (r *Row) Wait() time.Duration {
 	if len(r.Waiting) == 0 {
 		return -1
@@ -145,7 +145,7 @@ func (r *Row) Wait() time.Duration {
 	return r.Waiting[0].For
 }
 
-// compareAge puts what is older first, and what has no age last.
+// compareAge compares two instants for a sort: earlier ones come first, and zero (not known) last.
 func compareAge(a, b time.Time) int {
 	switch {
 	case a.IsZero() && b.IsZero():
@@ -158,7 +158,7 @@ func compareAge(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// Sort puts the rows in an order, and those that are equal in it by name.
+// Sort sorts the rows by an order of Orders, and those that are equal in it by name.
 func Sort(rows []*Row, order string) {
 	slices.SortFunc(rows, func(a, b *Row) int {
 		first := 0
@@ -175,8 +175,8 @@ func Sort(rows []*Row, order string) {
 // Orders are the orders of Sort: age puts the oldest lock first, wait the longest wait.
 var Orders = []string{"age", "wait", "name"}
 
-// Holding are the holds that were found: by their tokens, which say who asked and when, and those of other
-// libraries by the names, too, since they may have one token for all that they lock.
+// Holding returns a set of keys, one for each holder of the locks that are held: its token, which is never used again.
+// For a holder of another library, which may have one token for all its locks, the name is part of the key.
 func Holding(found []*redlock.Status) map[string]bool {
 	all := make(map[string]bool)
 	for _, s := range found {
@@ -199,7 +199,7 @@ func Holding(found []*redlock.Status) map[string]bool {
 	return all
 }
 
-// Switches is how many locks have a holder now that they did not have before.
+// Switches returns how many holds of now (see Holding) are not among those before.
 func Switches(before, now map[string]bool) (n int) {
 	for hold := range now {
 		if !before[hold] {

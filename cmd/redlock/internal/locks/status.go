@@ -14,7 +14,7 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-// News is a status in one line, without what changes all the time.
+// News returns a status in one line, without what changes all the time, such as TTLs: a new line is news.
 func News(s *redlock.Status) string {
 	text := said(s, true)
 	if down := explain.Absent(s); len(down) > 0 {
@@ -23,7 +23,7 @@ func News(s *redlock.Status) string {
 	return text
 }
 
-// Brief is News without the nodes and the fence, which a listing does not have.
+// Brief returns News without nodes and fence, which a listing does not have.
 func Brief(s *redlock.Status) string { return said(s, false) }
 
 func said(s *redlock.Status, fence bool) string {
@@ -44,12 +44,12 @@ func said(s *redlock.Status, fence bool) string {
 	return say.String()
 }
 
-// Owner is who waits: the owner, or the waiter's name if it has none.
+// Owner returns who waits, for messages: the owner, or the waiter's name if it has none.
 func Owner(w redlock.Waiter) string {
 	return printable.Text(cmp.Or(w.Owner, w.Waiter))
 }
 
-// Others are the other names that a lock on this name takes in, as far as its token says.
+// Others returns the other names of a lock on several names, as far as its token has room for them.
 func Others(name string, by redlock.Identity) (all []string) {
 	for _, other := range by.Names {
 		if other != name {
@@ -59,7 +59,7 @@ func Others(name string, by redlock.Identity) (all []string) {
 	return all
 }
 
-// Also says which other names a lock takes in; "": none.
+// Also returns a text that says which other names a lock takes in; "": none.
 func Also(name string, by redlock.Identity) string {
 	var text []string
 	for _, other := range Others(name, by) {
@@ -74,7 +74,7 @@ func Also(name string, by redlock.Identity) string {
 	return "takes in " + strings.Join(text, ", ") + " as well"
 }
 
-// HolderRow is a row of the table of those who have a lock. What a token does not say is "-".
+// HolderRow returns a row of the table of holders. What the token does not say (by) is "-".
 func HolderRow(now time.Time, by redlock.Identity, mode redlock.Mode, left time.Duration, token string) []string {
 	since := "-"
 	if !by.Since.IsZero() {
@@ -84,8 +84,8 @@ func HolderRow(now time.Time, by redlock.Identity, mode redlock.Mode, left time.
 	return []string{said(by.Owner), string(mode), since, left.String(), said(by.Trace), printable.Text(token)}
 }
 
-// Lines are a status as text: lines of cells. Lines of several cells that follow each other are a table, and
-// an empty line stands before each. All of it is printable.
+// Lines returns a status as text: lines of cells. Lines of several cells that follow each other are a table, and an
+// empty line stands before each. All of it is printable.
 func Lines(s *redlock.Status, m redlock.Members, now time.Time) [][]string {
 	lines := [][]string{{News(s)}}
 	add := func(cells ...string) { lines = append(lines, cells) }
@@ -141,7 +141,7 @@ func Lines(s *redlock.Status, m redlock.Members, now time.Time) [][]string {
 	return lines
 }
 
-// Show prints a status as text.
+// Show prints a status, with the set that the nodes belong to, as text.
 func Show(to io.Writer, s *redlock.Status, m redlock.Members) error {
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, cells := range Lines(s, m, time.Now()) {

@@ -63,7 +63,7 @@ type Server struct {
 	listeners map[chan []byte]bool
 }
 
-// Show sends a view to all that look at the page.
+// Show sends a view to all browsers that have the page open, and later to those that open it.
 func (s *Server) Show(v *View) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Server) Show(v *View) error {
 	return nil
 }
 
-// put puts a text into a channel of one, in the place of one that was not read. The caller holds the mutex.
+// put puts a text into a channel of capacity one, in the place of one that was not read. Caller holds s.mu.
 func put(to chan []byte, text []byte) {
 	select {
 	case <-to:
@@ -110,7 +110,7 @@ func (s *Server) leave(to chan []byte) {
 // grace is how long requests under way may take when the server ends.
 const grace = time.Second
 
-// Serve serves until ctx ends.
+// Serve answers the requests of l until ctx ends, and returns nil then. Any other end is an error.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 14,
@@ -139,7 +139,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// ServeHTTP serves the page and its events.
+// ServeHTTP answers GET / with the page and GET /events with the stream of its views, if Host and token are right.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)

@@ -32,7 +32,7 @@ type Pace struct {
 	RoundTrip time.Duration // the median
 }
 
-// Measure asks a node for its time, so many times.
+// Measure asks a node for its time so many times, and returns its round trips and how far its clock is ahead.
 func Measure(ctx context.Context, rdb *redis.Client, times int) (p Pace, err error) {
 	trips := make([]time.Duration, 0, times)
 	for range times {

@@ -22,8 +22,8 @@ type List struct {
 	Rows    []*locks.Row
 }
 
-// Locks lists the locks by name. It fails only if ctx ends. The Locker says which nodes vote. With all, folders are
-// listed too of which only something below is locked.
+// Locks lists the locks that match q, by name. It fails only if ctx ends. The Locker says which nodes vote. With all,
+// it also lists folders that are held only because something below them is locked.
 func Locks(ctx context.Context, locker *redlock.Locker, servers []*redis.Options, q listing.Query, all bool) (*List, error) {
 	l := &List{Members: locker.Members()}
 	var nodes []listing.Node

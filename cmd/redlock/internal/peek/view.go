@@ -29,7 +29,7 @@ type Node struct {
 	Marked bool              // a client has joined the node since it last lost its data
 }
 
-// At asks one node what it keeps.
+// At asks one node what it keeps of its set.
 func At(ctx context.Context, rdb *redis.Client) Node {
 	k := Node{Addr: rdb.Options().Addr}
 	values, err := rdb.MGet(ctx, lua.Told, lua.Marker).Result()
@@ -48,7 +48,7 @@ func At(ctx context.Context, rdb *redis.Client) Node {
 	return k
 }
 
-// Answers reports whether a server runs there that refuses to say what it keeps.
+// Answers reports whether a server runs there that refuses to say what it keeps. false: it has said it, or is away.
 func (k Node) Answers() bool { return k.Err != nil && wire.IsReply(k.Err) }
 
 // Same reports whether the node keeps the same as in an earlier look.
@@ -152,13 +152,13 @@ func FindCopies(servers []*redis.Options, nodes []Node) {
 	all.Wait()
 }
 
-// refusesUser reports whether a server rejects a user whom another server has accepted.
+// refusesUser reports whether err, a server's reply, rejects the user or the password, or the user's rights.
 func refusesUser(err error) bool {
 	code := facts.Code(err.Error())
 	return code == "NOAUTH" || code == "WRONGPASS" || code == "NOPERM"
 }
 
-// runID returns the name of a server's process; "" if the server does not say.
+// runID returns the run_id of the server's process (INFO); "" if the server does not say.
 func runID(ctx context.Context, rdb *redis.Client) (string, error) {
 	text, err := rdb.Info(ctx, "server").Result()
 	about := make(facts.Facts)
@@ -203,7 +203,7 @@ func (d *View) Add(more []Node) {
 
 var errNotAsked = errors.New("it was not asked")
 
-// IsMember reports whether a node is a member: by what it keeps, or by its address if it keeps nothing.
+// IsMember reports whether the node of k is a member: by what it keeps, or by its address if it keeps nothing.
 func (d *View) IsMember(k *Node) bool {
 	switch {
 	case k.Told.Description == nil:
@@ -230,7 +230,7 @@ func (d *View) Node(member string) *Node {
 	return nil
 }
 
-// Longest is the longest that a lock may live, by the description; 0 if there is none.
+// Longest returns how long a lock may live, by the description of the set; 0 if there is none.
 func (d *View) Longest() time.Duration {
 	if d.Set == nil {
 		return 0

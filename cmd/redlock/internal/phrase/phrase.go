@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-// Count is a number of things: 1 node, 3 nodes.
+// Count returns a number of things: 1 node, 3 nodes. what is one of them.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -19,7 +19,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Verb is what is said of so many things: one of them has, many have.
+// Verb returns the verb for n things: one ("has") if n is 1, else many ("have").
 func Verb(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -27,7 +27,7 @@ func Verb(n int, one, many string) string {
 	return many
 }
 
-// Counted is a large number of things: 12,345 schedules.
+// Counted returns a large number of things: 12,345 schedules. what is one of them.
 func Counted(n int, what string) string {
 	switch {
 	case n == 1:
@@ -38,7 +38,7 @@ func Counted(n int, what string) string {
 	return Digits(n) + " " + what + "s"
 }
 
-// Digits writes 12345 as 12,345.
+// Digits returns 12345 as 12,345.
 func Digits(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -55,7 +55,7 @@ func PerSecond(x float64) string {
 	return strconv.FormatFloat(x, 'g', 2, 64)
 }
 
-// Table formats rows in columns; those of numbers are aligned to the right.
+// Table formats rows in columns; the columns with the indices in numbers are aligned to the right.
 func Table(rows [][]string, numbers ...int) string {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -79,14 +79,14 @@ func Table(rows [][]string, numbers ...int) string {
 	return out.String()
 }
 
-// Tenths is a duration for messages about waiting: to a tenth of a second, and never zero.
+// Tenths rounds a duration for messages about waiting to a tenth of a second, and never to zero.
 func Tenths(d time.Duration) time.Duration {
 	const tenth = time.Second / 10
 	return max(d.Round(tenth), tenth)
 }
 
-// Short is a duration for messages, with the two digits that matter: as the library rounds.
+// Short formats a duration for messages, with the two digits that matter, as the library does.
 func Short(d time.Duration) string { return printable.Duration(d) }
 
-// Plain is the text of an error without the library's name, which say writes before each line.
+// Plain returns the text of an error without "redlock: ", which Console.Say writes before each line.
 func Plain(err error) string { return strings.TrimPrefix(err.Error(), "redlock: ") }

@@ -82,5 +82,5 @@ func DieOf(syscall.Signal) {}
 
 func Keep([]string, []string) int { return exit.Usage }
 
-// ReapOrphans is for a process 1.
+// ReapOrphans does nothing: a process 1, which has to wait for orphans, is there on Unix only.
 func ReapOrphans() (stop func()) { return func() {} }

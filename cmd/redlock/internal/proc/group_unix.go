@@ -40,14 +40,13 @@ type Group struct {
 	Valid bool          // once Gone is closed: that was so, the keeper says, before the lock ended
 }
 
-// Start starts a command in a group of its own, and does the job control of a shell for it. The lock lasts
-// until the given time.
+// Start starts a command in a process group of its own, and does the job control of a shell for it. until is the end of
+// the lock, and terms say how the command ends with it. The error is ErrLate, a *Refused, or one of the system.
 //
-// If the shell has started nothing but redlock, the command's group is in the foreground from
-// the start, and gets Ctrl-C and Ctrl-Z. In a pipeline another process may read the keys, and in
-// a script Ctrl-C is for the script as well: there the foreground stays as it is until the
-// command uses the terminal and is stopped for it, and redlock passes on the signals that are
-// for all processes in the foreground.
+// If the shell has started nothing but redlock, the command's group is in the foreground from the start, and gets
+// Ctrl-C and Ctrl-Z. In a pipeline another process may read the keys, and in a script Ctrl-C is for the script as well:
+// there the foreground stays as it is until the command uses the terminal and is stopped for it, and redlock passes on
+// the signals that are for all processes in the foreground.
 func Start(child *exec.Cmd, until time.Time, terms Terms) (*Group, error) {
 	g := &Group{
 		Stopped: make(chan os.Signal, 1), Exited: make(chan struct{}), Orphaned: make(chan struct{}), Gone: make(chan struct{}),
@@ -91,7 +90,8 @@ func Start(child *exec.Cmd, until time.Time, terms Terms) (*Group, error) {
 	return g, nil
 }
 
-// listen takes down what becomes of the command.
+// listen takes what the keeper (the parent of the command) reports of it. If the keeper is killed, listen waits for the
+// command's processes itself.
 func (g *Group) listen(child *exec.Cmd) {
 	for {
 		line, err := g.keeper.from.ReadString('\n')
@@ -123,7 +123,8 @@ func (g *Group) listen(child *exec.Cmd) {
 // unknown is the status of a command of which it is not known how it has ended.
 const unknown = 255 << 8
 
-// note takes down a word of the keeper's. One goroutine calls it.
+// note stores what the keeper reports of the command: word is stoppedWord, endedWord or goneWord, with its two numbers.
+// Only the goroutine of listen calls it.
 func (g *Group) note(word string, number, more int) {
 	switch word {
 	case stoppedWord:
@@ -153,10 +154,10 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// Signal signals the group.
+// Signal sends the signal to the command's process group.
 func (g *Group) Signal(sig os.Signal) { signalGroup(g.pid, sig.(syscall.Signal)) }
 
-// Kill kills all that the command has started, again and again until nothing is left. It does not wait for
+// Kill sends SIGKILL to all that the command has started, again and again until nothing is left. It does not wait for
 // that.
 func (g *Group) Kill() {
 	go func() {
@@ -173,10 +174,10 @@ func (g *Group) Kill() {
 	}()
 }
 
-// Survivors names what is left of what the command has started, as far as it can be seen.
+// Survivors returns names and numbers of what is left of what the command has started, as far as they can be seen.
 func (g *Group) Survivors() []string { return survivors(int(g.root.Load()), g.pid) }
 
-// signalGroup signals all of a process group, if there is one.
+// signalGroup sends a signal to all processes of group pid, if there is one, and lets stopped ones go on to get it.
 func signalGroup(pid int, sig syscall.Signal) {
 	_ = syscall.Kill(-pid, sig)
 	if sig != syscall.SIGKILL {
@@ -190,7 +191,7 @@ var (
 	restoreStops func()
 )
 
-// catchStops returns the channel that gets Ctrl-Z from now on; nil: it cannot be caught, or is
+// catchStops returns a channel that gets each Ctrl-Z (SIGTSTP) from now on; nil: it cannot be caught here, or is
 // ignored.
 func catchStops() chan os.Signal {
 	switch {
@@ -204,9 +205,9 @@ func catchStops() chan os.Signal {
 	return stopKeys
 }
 
-// Stop passes Ctrl-Z on, which redlock got and the command did not. The shell sees its other
-// processes stop, and may continue the job before the command has stopped: from here on a
-// SIGCONT is noted, and Suspend then does not stop redlock, which no signal would continue.
+// Stop passes Ctrl-Z on to the command, as redlock got it and the command did not. The shell sees its other processes
+// stop, and may continue the job before the command has stopped: from here on a SIGCONT is noted, and Suspend then does
+// not stop redlock, which no signal would continue.
 func (g *Group) Stop() {
 	if g.passed {
 		signal.Stop(g.resumed) // the command has ignored the last one
@@ -216,10 +217,10 @@ func (g *Group) Stop() {
 	_ = syscall.Kill(-g.pid, syscall.SIGTSTP)
 }
 
-// Suspend stops redlock with a command that was stopped in the terminal; the lock is not renewed
-// meanwhile. When redlock is continued, so is the command, unless its lock has ended: then it
-// only gets the signal for that. A command that was stopped because it reads from the terminal
-// gets the foreground if redlock has it.
+// Suspend stops redlock, as the signal by has stopped the command in the terminal; the lock is not renewed meanwhile.
+// When redlock is continued, so is the command, unless held, the lock's context, has ended: then the command only gets
+// the signal for that. A command that was stopped because it reads from the terminal gets the foreground if redlock has
+// it.
 func (g *Group) Suspend(by os.Signal, held context.Context) {
 	if g.tty == nil {
 		return // no key has stopped it
@@ -236,9 +237,8 @@ func (g *Group) Suspend(by os.Signal, held context.Context) {
 		if len(continued) == 0 {
 			_ = syscall.Kill(target, syscall.SIGTSTP)
 		}
-		// Any thread of redlock may take the signal, and this one may run on until then: the
-		// command would be continued, and redlock stopped. Where no shell could continue
-		// redlock, the kernel does not stop it at all.
+		// Any thread of redlock may take the signal, and this one may run on until then: the command would be
+		// continued, and redlock stopped. Where no shell could continue redlock, the kernel does not stop it at all.
 		select {
 		case <-continued:
 		case <-time.After(time.Second):
@@ -272,7 +272,7 @@ func (g *Group) Close() {
 	g.leaveTerminal()
 }
 
-// leaveTerminal closes the terminal. From then on Ctrl-Z stops redlock by itself.
+// leaveTerminal closes the terminal. From then on Ctrl-Z stops redlock alone, without Suspend.
 func (g *Group) leaveTerminal() {
 	if g.Keys != nil {
 		restoreStops = stopsUs()
@@ -280,19 +280,19 @@ func (g *Group) leaveTerminal() {
 	g.tty.Close()
 }
 
-// KeepUntil tells the keeper until when the lock lasts.
+// KeepUntil tells the keeper (the process that ends the command if redlock cannot) until when the lock lasts.
 func (g *Group) KeepUntil(until time.Time) { g.keeper.lasts(until) }
 
-// End signals all that the command has started, because its lock ends or it has ended itself.
+// End sends a signal to all that the command has started, because its lock ends, or the command itself has ended.
 func (g *Group) End(sig syscall.Signal) {
 	g.keeper.ending()
 	signalAll(int(g.root.Load()), g.pid, sig)
 }
 
-// EndedByKeeper reports, once Exited is closed, whether the keeper has ended the command.
+// EndedByKeeper reports, once Exited is closed, whether the keeper has ended the command since redlock did not run.
 func (g *Group) EndedByKeeper() bool { return g.keeper.hasBegun() }
 
-// Code is the exit code that a shell would give to the command.
+// Code returns the exit code that a shell would give to the command. Exited must be closed.
 func (g *Group) Code() int {
 	if g.status.Signaled() {
 		return exit.Signal + int(g.status.Signal())

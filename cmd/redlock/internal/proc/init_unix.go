@@ -16,15 +16,16 @@ var orphans struct {
 	taken bool // another goroutine waits for all children
 }
 
-// takeOver says that the caller waits for all children of this process from now on.
+// takeOver ends what ReapOrphans does: the caller waits for all children of this process from now on.
 func takeOver() {
 	orphans.Lock()
 	defer orphans.Unlock()
 	orphans.taken = true
 }
 
-// ReapOrphans makes redlock, if it is process 1, wait for its children, as process 1 has to: the kernel keeps
-// a zombie of each until then. That may be the keeper, too, of which only the socket matters.
+// ReapOrphans makes redlock, if it is process 1, wait for its children until stop is called, as process 1 has to: the
+// kernel keeps a zombie of each until then. One of these may be the keeper: nothing else waits for it, as only its
+// socket matters.
 func ReapOrphans() (stop func()) {
 	if os.Getpid() != 1 {
 		return func() {}

@@ -21,17 +21,16 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 )
 
-// The keeper is the process between redlock and the command: the command's parent. It ends what the command
-// has started if redlock cannot: because redlock was killed, which closes the socket between the two, or
-// because redlock was stopped, and has not told it in time that the lock was renewed. It is in a process
-// group of its own, in the background of the terminal, so that no signal for redlock's group or for the
-// command reaches it.
+// The keeper is the process between redlock and the command: the command's parent. It ends what the command has started
+// if redlock cannot: because redlock was killed, which closes the socket between the two, or because redlock was
+// stopped, and has not told it in time that the lock was renewed. It is in a process group of its own, in the
+// background of the terminal, so that no signal for redlock's group or for the command reaches it.
 //
-// On Linux the keeper adopts orphans. So a process without children is the proof that nothing is left of
-// what the command has started, whatever sessions and groups it has moved to.
+// On Linux the keeper adopts orphans. So a process without children is the proof that nothing is left of what the
+// command has started, whatever sessions and groups it has moved to.
 //
-// Orders are the first line on the socket. Then redlock writes untilWord and endingWord, and the keeper the
-// words after those.
+// Orders are the first line on the socket. Then redlock writes untilWord and endingWord, and the keeper the words after
+// those.
 type orders struct {
 	Path   []byte // a path and arguments need not be UTF-8
 	Args   [][]byte
@@ -61,9 +60,9 @@ const (
 	goneWord    = "gone"    // nothing is left; 1: since a time at which the lock was still valid
 )
 
-// earlier is how long before the command's end the keeper sends the signal. Redlock itself does so a
-// whole grace before. The keeper leaves it a quarter of that, so that the command does not get the
-// signal from both, nor from the keeper while redlock is only late with its word.
+// earlier returns how long before SIGKILL the keeper sends the first signal, if redlock does not. Redlock itself does
+// so a whole grace before. The keeper leaves it a quarter of that, so that the command does not get the signal from
+// both, nor from the keeper while redlock is only late with its word.
 func earlier(grace time.Duration) time.Duration { return grace - grace/4 }
 
 // keeping is the keeper at work.
@@ -75,7 +74,7 @@ type keeping struct {
 	gone   chan struct{}
 }
 
-// Keep is the keeper: redlock keep SOCKET.
+// Keep is the main function of redlock keep SOCKET, the keeper. It returns the exit code.
 func Keep(args, env []string) int {
 	if len(args) != 1 {
 		return exit.Usage
@@ -84,8 +83,7 @@ func Keep(args, env []string) int {
 	if err != nil || fd < 3 {
 		return exit.Usage
 	}
-	// The command must inherit neither the socket nor, as ignored, the signals that are for it and not
-	// for the keeper.
+	// The command must inherit neither the socket nor, as ignored, the signals that are for it and not for the keeper.
 	syscall.CloseOnExec(fd)
 	ignore := make(chan os.Signal, 1)
 	for _, sig := range append(Forwarded, syscall.SIGPIPE) {
@@ -124,20 +122,21 @@ func Keep(args, env []string) int {
 	return 0
 }
 
-// say writes a word for redlock.
+// say sends redlock a word, and the numbers that belong to it.
 func (k *keeping) say(words ...any) { fmt.Fprintln(k.socket, words...) }
 
-// lasts notes the end of the lock. It is a time of both clocks, the wall clock and the monotonic one.
+// lasts sets the end of the lock: until, in nanoseconds since 1970, as a time of both clocks, the wall clock and the
+// monotonic one.
 func (k *keeping) lasts(until int64) {
 	now := time.Now()
 	k.until = now.Add(time.Unix(0, until).Sub(now))
 }
 
-// begin is when the keeper begins to end the command.
+// begin returns when the keeper begins to end the command, if it hears nothing else from redlock.
 func (k *keeping) begin() time.Time { return k.until.Add(-k.Margin - earlier(k.Grace)) }
 
-// start starts the command, in a process group of its own. What is open for redlock is open for it, and
-// no more so for the keeper.
+// start starts the command, in a process group of its own. The command gets redlock's open files. The keeper keeps none
+// of them open.
 func (k *keeping) start(env []string) (err error) {
 	args := make([]string, len(k.Args))
 	for i, arg := range k.Args {
@@ -164,7 +163,8 @@ func (k *keeping) start(env []string) (err error) {
 	return nil
 }
 
-// watch returns when nothing is left of what the command has started.
+// watch does what redlock says (from), and ends the command if redlock is killed, or does not extend the lock in time.
+// It returns when nothing is left of what the command has started.
 func (k *keeping) watch(from io.Reader) {
 	words := make(chan string)
 	go func() {
@@ -228,8 +228,8 @@ func (k *keeping) watch(from io.Reader) {
 	}
 }
 
-// reap waits for the children of this process until there are none, and says what becomes of the command:
-// pid, of the group of the same number. No other goroutine may wait for a child meanwhile.
+// reap waits for the children of this process until there are none, and says what becomes of the command, whose process
+// and group have the number pid. No other goroutine may wait for a child meanwhile.
 func reap(pid int, say func(words ...any)) {
 	for {
 		var status syscall.WaitStatus
@@ -252,7 +252,7 @@ func reap(pid int, say func(words ...any)) {
 	}
 }
 
-// anyLeft reports whether this process has children that have not ended, or the group members.
+// anyLeft reports whether this process has children that have not ended, or the process group members.
 func anyLeft(group int) bool {
 	for {
 		switch child, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); {

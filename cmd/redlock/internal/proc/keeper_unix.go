@@ -30,15 +30,14 @@ var errKeeper = errors.New("its keeper process was killed")
 // ErrLate says that the lock would have ended too soon after the start of the command.
 var ErrLate = errors.New("the lock was about to end")
 
-// A Refused is the reason for which a command cannot be executed. Other errors of Start are not the
-// command's fault.
+// A Refused is the reason for which a command cannot be executed. Other errors of Start are not the command's fault.
 type Refused struct{ Err error }
 
 func (r *Refused) Error() string { return r.Err.Error() }
 
-// startKeeper starts the keeper, with the files of the command. The keeper has its ends of the socket and
-// the pipe under the numbers that they have here, which are free: a file that a shell has opened for the
-// command (3>log) stays what it is.
+// startKeeper starts the keeper, which starts child, the command, by the orders; child becomes the keeper's process.
+// The keeper has its ends of the socket and the pipe under the numbers that they have here, which are free: a file that
+// a shell has opened for the command (3>log) stays what it is.
 func startKeeper(child *exec.Cmd, o *orders) (k *keeper, err error) {
 	o.Path = []byte(child.Path)
 	for _, arg := range child.Args {
@@ -84,7 +83,8 @@ func startKeeper(child *exec.Cmd, o *orders) (k *keeper, err error) {
 	return k, nil
 }
 
-// started waits for the first word of the keeper, and returns the process of the command.
+// started waits until the lock ends for the keeper's first word, and returns the process of the command. Its error is
+// ErrLate; errKeeper: the keeper was killed; a *Refused: the command cannot be executed; or that of the system.
 func (k *keeper) started(until time.Time) (pid int, err error) {
 	_ = k.socket.SetReadDeadline(until)
 	line, err := k.from.ReadString('\n')
@@ -107,27 +107,27 @@ func (k *keeper) started(until time.Time) (pid int, err error) {
 	return 0, &Refused{syscall.Errno(numbers[0])}
 }
 
-// parseWord takes a line of the keeper's apart.
+// parseWord splits a line of the keeper's into its word and up to two numbers; 0 for those that are missing.
 func parseWord(line string) (word string, numbers [2]int) {
 	_, _ = fmt.Sscan(line, &word, &numbers[0], &numbers[1]) // those that are there
 	return word, numbers
 }
 
-// lasts tells it until when the lock lasts.
+// lasts tells the keeper until when the lock lasts.
 func (k *keeper) lasts(until time.Time) { k.say(untilWord, until.UnixNano()) }
 
-// ending tells it that the command has its signal: it only has to see to the end.
+// ending tells the keeper that redlock has signalled the command: the keeper sends only the SIGKILL, when it is due.
 func (k *keeper) ending() { k.say(endingWord) }
 
-// say writes to the keeper. It does not wait for one that was stopped, and has not read for thousands of
-// words.
+// say writes a word and its numbers to the keeper. It waits at most a millisecond, and then drops them: a keeper that
+// was stopped has not read for thousands of words.
 func (k *keeper) say(words ...any) {
 	_ = k.socket.SetWriteDeadline(time.Now().Add(time.Millisecond))
 	fmt.Fprintln(k.socket, words...)
 }
 
-// hasBegun reports whether it has begun to end the command. It writes that before it sends the
-// signal, so the answer is right once the command has ended. It does not wait.
+// hasBegun reports whether the keeper has begun to end the command. The keeper writes that before it sends the signal,
+// so the answer is right once the command has ended. It does not wait.
 func (k *keeper) hasBegun() bool {
 	conn, err := k.report.SyscallConn()
 	if err != nil {
@@ -141,7 +141,7 @@ func (k *keeper) hasBegun() bool {
 	return n > 0
 }
 
-// dismiss ends it.
+// dismiss kills the keeper, which then ends nothing, and closes the connection to it.
 func (k *keeper) dismiss() {
 	_ = k.process.Process.Kill() // before the socket is closed, which would mean that redlock was killed
 	k.close()

@@ -19,7 +19,7 @@ type Interrupted struct{ os.Signal }
 
 func (i Interrupted) Error() string { return Name(i.Signal) }
 
-// Name is the name of a signal: SIGTERM.
+// Name returns the name of a signal, such as SIGTERM.
 func Name(sig os.Signal) string {
 	for name, number := range SignalNames {
 		if number == sig {
@@ -29,14 +29,14 @@ func Name(sig os.Signal) string {
 	return sig.String()
 }
 
-// Code is the exit code for it.
+// Code returns the exit code of a process that this signal has ended, as a shell gives it: 128 and its number.
 func (i Interrupted) Code() int {
 	number, _ := i.Signal.(syscall.Signal)
 	return exit.Signal + int(number)
 }
 
-// UntilSignal returns a context that a signal ends. stop ends the listening, and leaves later
-// signals to other readers of the channel.
+// UntilSignal returns a context that the next of signals ends, with an Interrupted as its cause. stop ends it, too, and
+// leaves later signals to other readers of the channel.
 func UntilSignal(signals <-chan os.Signal) (ctx context.Context, stop func()) {
 	ctx, interrupt := context.WithCancelCause(context.Background())
 	done := make(chan struct{})

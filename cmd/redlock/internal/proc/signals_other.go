@@ -18,5 +18,5 @@ func CatchSignals() (signals <-chan os.Signal, restore func()) {
 // SignalNames are those that can be asked for, by their names without SIG.
 var SignalNames = map[string]syscall.Signal{"INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM}
 
-// Ends reports whether a signal is one that ends a program.
+// Ends reports whether a signal usually ends a program.
 func Ends(os.Signal) bool { return true }

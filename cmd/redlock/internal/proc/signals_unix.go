@@ -8,10 +8,9 @@ import (
 	"syscall"
 )
 
-// Forwarded are the signals that redlock passes on. Not among them are those that the kernel sends
-// about the receiver itself (SIGCHLD, SIGPIPE, SIGSEGV ...), SIGURG, which the Go runtime sends
-// to itself, and those of a terminal's job control, which go to the whole group (SIGTSTP,
-// SIGCONT, SIGWINCH ...).
+// Forwarded are the signals that redlock passes on. Not among them are those that the kernel sends about the receiver
+// itself (SIGCHLD, SIGPIPE, SIGSEGV ...), SIGURG, which the Go runtime sends to itself, and those of a terminal's job
+// control, which go to the whole group (SIGTSTP, SIGCONT, SIGWINCH ...).
 var Forwarded = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 }
@@ -30,9 +29,8 @@ func CatchSignals() (signals <-chan os.Signal, restore func()) {
 		signal.Notify(ch, catch...)
 	}
 
-	// If stderr is a pipe without a reader, a line to it must not kill redlock and leave the
-	// command alone with the lock. Ignoring the signal is no solution: the command would
-	// inherit that.
+	// If stderr is a pipe without a reader, a line to it must not kill redlock and leave the command alone with the
+	// lock. Ignoring the signal is no solution: the command would inherit that.
 	pipe := make(chan os.Signal, 1)
 	if !signal.Ignored(syscall.SIGPIPE) {
 		signal.Notify(pipe, syscall.SIGPIPE)
@@ -49,5 +47,5 @@ var SignalNames = map[string]syscall.Signal{
 	"TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
 }
 
-// Ends reports whether a signal is one that ends a program.
+// Ends reports whether a signal usually ends a program.
 func Ends(sig os.Signal) bool { return sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 }

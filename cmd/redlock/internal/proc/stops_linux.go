@@ -5,8 +5,7 @@ import (
 	"unsafe"
 )
 
-// passesStops: redlock can pass a Ctrl-Z that it has caught on to the command, and stop all the
-// same. See stopsUs.
+// passesStops: redlock can pass a Ctrl-Z that it has caught on to the command, and stop all the same. See stopsUs.
 const passesStops = true
 
 // stopsUs restores the default action of SIGTSTP until the returned function is called.

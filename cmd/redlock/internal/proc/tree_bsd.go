@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// Everything: see tree_linux.go. Here what a command has started counts as far as it is in the command's
-// process group.
+// Everything: see tree_linux.go. Here what a command has started counts as far as it is in the command's process group.
 const Everything = false
 
 func adopt() {}
@@ -19,7 +18,7 @@ func eldest(int) int { return 0 }
 
 func survivors(_, _ int) []string { return nil }
 
-// groupLeft reports whether a group has members left, whose parent may be another process.
+// groupLeft reports whether a process group has members left. Their parent may be another process than this one.
 func groupLeft(group int) bool { return syscall.Kill(-group, 0) == nil }
 
 func self() (string, error) { return os.Executable() }

@@ -16,7 +16,7 @@ import (
 // adopts what has lost its parent, so that no process leaves the tree below it.
 const Everything = true
 
-// adopt makes this process the parent of every orphan below it.
+// adopt makes this process the parent of every process below it whose own parent ends.
 func adopt() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // A process is a line of /proc.
@@ -27,7 +27,7 @@ type process struct {
 	dead               bool // a zombie
 }
 
-// look reads a process; ok is false if there is none.
+// look reads a process from /proc; ok is false if there is none with this number.
 func look(pid int) (p process, ok bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	from, to := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')') // the name may have both
@@ -44,8 +44,8 @@ func look(pid int) (p process, ok bool) {
 	return p, true
 }
 
-// below returns the processes below root, and the groups that have other members, too. ok is false if
-// processes cannot be listed here.
+// below returns the processes below root in the tree of parents, and the groups to which (foreign) other processes
+// belong. ok is false if processes cannot be listed here.
 func below(root int) (tree []process, foreign map[int]bool, ok bool) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -84,8 +84,9 @@ func below(root int) (tree []process, foreign map[int]bool, ok bool) {
 	return tree, foreign, true
 }
 
-// signalAll signals all processes below root. A group of theirs gets the signal as a whole, which none of
-// its members escapes by a fork in between. A process in a group with others gets it alone.
+// signalAll signals all processes below root. A group of theirs gets the signal as a whole, which none of its members
+// escapes by a fork in between. A process in a group with others gets it alone. group gets it if there is no list of
+// processes.
 func signalAll(root, group int, sig syscall.Signal) {
 	tree, foreign, ok := below(root)
 	if !ok {
@@ -104,7 +105,7 @@ func signalAll(root, group int, sig syscall.Signal) {
 	}
 }
 
-// signal signals this process, and no later one with its number.
+// signal sends a signal to this process, unless it has ended and its number is now that of a later one.
 func (p process) signal(sig syscall.Signal) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err == nil {
@@ -126,7 +127,7 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
-// eldest returns the child that was started first; 0: there is none.
+// eldest returns the child of parent that was started first; 0: there is none.
 func eldest(parent int) (pid int) {
 	tree, _, _ := below(parent)
 	first := uint64(math.MaxUint64)
@@ -138,7 +139,7 @@ func eldest(parent int) (pid int) {
 	return pid
 }
 
-// survivors names the processes below root that have not ended.
+// survivors returns names and numbers of the processes below root that have not ended.
 func survivors(root, _ int) (names []string) {
 	tree, _, _ := below(root)
 	for _, p := range tree {
@@ -149,10 +150,10 @@ func survivors(root, _ int) (names []string) {
 	return names
 }
 
-// groupLeft reports whether a group has members that the keeper does not wait for: there are none.
+// groupLeft reports whether a process group has members left. On Linux reap has waited for all, so it is false.
 func groupLeft(int) bool { return false }
 
-// self is this program, also if its file was replaced or deleted since it was started.
+// self returns the path of this program, which leads to it even if its file was replaced or deleted since the start.
 func self() (string, error) {
 	const exe = "/proc/self/exe"
 	if _, err := os.Stat(exe); err == nil {

@@ -131,14 +131,14 @@ func readConfig(c *console.Console, flag string) (*config, error) {
 // word matches a key that an error may show: it cannot be a part of a URL with a password.
 var word = regexp.MustCompile(`^[a-z][a-z_-]*$`)
 
-// where is how errors name a setting: FILE:LINE: KEY.
+// where returns how errors name a setting: FILE:LINE: KEY.
 func (f *config) where(key string) string {
 	return fmt.Sprintf("%s:%d: %s", f.file, f.values[key].line, key)
 }
 
 func (f *config) get(key string) string { return f.values[key].value }
 
-// path returns the file that a setting names. A relative path starts at the directory of the configuration file.
+// path returns the file that a setting names; "": none. A relative path starts at the configuration file's directory.
 func (f *config) path(key string) string {
 	if value := f.get(key); value == "" || filepath.IsAbs(value) {
 		return value
@@ -146,7 +146,7 @@ func (f *config) path(key string) string {
 	return filepath.Join(filepath.Dir(f.file), f.get(key))
 }
 
-// check checks the settings as a set.
+// check returns an error if settings do not fit together.
 func (f *config) check() error {
 	has := func(key string) bool { return f.get(key) != "" }
 	switch {
@@ -197,7 +197,7 @@ func readPassword(c *console.Console, f *config) error {
 	return nil
 }
 
-// passwordIn reads a file with a password.
+// passwordIn returns the password in a file that has nothing else.
 func passwordIn(file string) (string, error) {
 	text, err := readSmall(file)
 	return strings.TrimRight(string(text), "\r\n"), err
@@ -233,7 +233,7 @@ func (f *config) credentials() (user, password string) {
 	return f.get("user"), latest
 }
 
-// lasting reports whether the files that these keys name can be read again. A second read of a pipe would block
+// lasting reports whether the files that these keys name can be read again later: a second read of a pipe would block
 // forever.
 func (f *config) lasting(keys ...string) bool {
 	for _, key := range keys {
@@ -305,7 +305,7 @@ func keyPair(cert, key string) (tls.Certificate, error) {
 	return tls.X509KeyPair(certText, keyText)
 }
 
-// tls reads the certificates.
+// tls returns the settings for TLS, with the certificates that the file names.
 func (f *config) tls() (*tls.Config, error) {
 	secured := new(tls.Config)
 	if ca := f.path("tls-ca"); ca != "" {

@@ -18,8 +18,7 @@ import (
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
-// Connect opens a Locker whose hooks report to the operator what happens to its nodes. Each adapt may change the
-// hooks.
+// Connect opens a Locker whose hooks report to the operator what happens to its nodes. Each adapt may change the hooks.
 func Connect(c *console.Console, servers []*redis.Options, opts *redlock.Options, adapt ...func(*redlock.Hooks)) (*redlock.Locker, *Quarantines, error) {
 	nodes := &Quarantines{say: c.Note}
 	opts.Hooks = hooks(c, nodes)
@@ -44,7 +43,7 @@ func Open(servers []*redis.Options, opts *redlock.Options) (*redlock.Locker, err
 	return redlock.New(clients, opts)
 }
 
-// NotConnected turns an error of Open into the failure that says what to do. The flags were checked before, so the
+// NotConnected returns the failure for an error of Open: it says what to do. The flags were checked before, so the
 // cause is at the nodes.
 func NotConnected(err error) error {
 	if node := new(redlock.NodeError); errors.As(err, &node) {
@@ -103,8 +102,8 @@ func hooks(c *console.Console, nodes *Quarantines) *redlock.Hooks {
 
 var traceID = regexp.MustCompile("^[0-9a-f]{32}$")
 
-// trace makes locks carry the trace id of this process, which TRACEPARENT has in the format of W3C Trace Context. It
-// returns nil if there is none.
+// trace returns callbacks with which locks carry the trace id of this process, which TRACEPARENT has in the format of
+// W3C Trace Context. It returns nil if there is none.
 func trace(c *console.Console) *redlocktrace.Trace {
 	parent, _ := console.Lookup(c.Env, "TRACEPARENT")
 	part := strings.Split(parent, "-")

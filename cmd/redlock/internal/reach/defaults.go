@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// NodeTimeout is the library's default for how long a node may take to answer, at this TTL.
+// NodeTimeout returns the library's default for how long a node may take to answer, at this TTL.
 func NodeTimeout(ttl time.Duration) time.Duration {
 	return max(min(ttl/10, 500*time.Millisecond), min(50*time.Millisecond, ttl/2))
 }
@@ -16,7 +16,7 @@ func NodeTimeout(ttl time.Duration) time.Duration {
 // moment of the network or the node.
 const RoundTrips = 4
 
-// Quarantine is the library's default for how long a node has no vote that is new to a program with these options.
+// Quarantine returns the library's default for how long a node that may have lost its data has no vote.
 func Quarantine(o *redlock.Options) time.Duration {
 	longest := cmp.Or(o.MaxTTL, max(o.TTL, DefaultTTL))
 	return max(longest+longest/100+2*time.Millisecond, 2*time.Second)

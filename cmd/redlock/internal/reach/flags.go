@@ -148,7 +148,7 @@ func checkOwner(source, value string) error {
 	return nil
 }
 
-// CanBeTTL reports whether --ttl accepts d.
+// CanBeTTL reports whether --ttl accepts the duration d.
 func CanBeTTL(d time.Duration) bool {
 	return d >= LeastTTL && d <= mostTTL && d%time.Millisecond == 0
 }

@@ -27,7 +27,8 @@ func Look(c *console.Console, flags *Flags, servers []*redis.Options, run func(c
 	return run(ctx, locker)
 }
 
-// Looked is what run returns to Look: the exit code of the signal that has ended ctx, or else err.
+// Looked returns what run (see Look) returns when it has ended with err: the exit code of the signal that has ended
+// ctx, if one has, and else err.
 func Looked(ctx context.Context, err error) (int, error) {
 	if by := (proc.Interrupted{}); errors.As(context.Cause(ctx), &by) {
 		return by.Code(), nil

@@ -80,14 +80,14 @@ const escapes = "write redis://user:password@host:port; in a password, @ : / ? #
 // howToName is the hint if no nodes are named.
 const howToName = "name them with --node redis://HOST:PORT,..., in " + NodesVariable + " or in a configuration file (redlock help config)"
 
-// Real returns the nodes that are named, for verbs to which nodes inside this process are of no use. Its error says
-// that there are none to do todo with.
+// Real returns the nodes that are named, for verbs to which nodes inside this process are of no use. If none are, its
+// error is "there are no nodes to", and todo.
 func Real(c *console.Console, flags *Flags, todo string) ([]*redis.Options, error) {
 	return Nodes(c, flags, exit.Fail(exit.Usage, howToName, "there are no nodes to %s", todo))
 }
 
 // Nodes returns the nodes that are named by flags, the environment or the configuration file, in this order. It
-// completes the flags from the latter two. It returns none as its error if no nodes are named.
+// completes the flags from the latter two. If no nodes are named, it returns the error none.
 func Nodes(c *console.Console, flags *Flags, none error) ([]*redis.Options, error) {
 	c.Quiet = flags.Quiet
 	urls, err := nodeURLs(flags.nodes, c.Env)
@@ -140,7 +140,7 @@ func RealOrEmbedded(c *console.Console, flags *Flags, own bool, todo string) (no
 	return nodes, func() {}, err
 }
 
-// readNodes reads a file of URLs. Lines that begin with # are comments.
+// readNodes reads a file of URLs, one a line. Lines that begin with # are comments. source is how errors name the file.
 func readNodes(source, file string) (urls []string, err error) {
 	text, err := readSmall(file)
 	if err != nil {
@@ -174,7 +174,7 @@ func warnOfFiles(c *console.Console, flags *Flags, urls []string) {
 // hasPassword reports whether a text with URLs may contain a user or a password.
 func hasPassword(url string) bool { return strings.Contains(url, "@") }
 
-// CheckURL says what is wrong with the URL of a node, and never shows its password. The error names source.
+// CheckURL returns an error if the URL of a node is wrong. It never shows the password. source is how it names the URL.
 func CheckURL(source, text string) error {
 	_, err := nodeurl.Parse(text)
 	if err == nil {
@@ -203,8 +203,8 @@ func CheckURL(source, text string) error {
 // address matches a host and a port, and nothing that can be a password.
 var address = regexp.MustCompile(`^([\w.-]*|\[[0-9A-Fa-f:.]*\])(:\d*)?$`)
 
-// meant corrects a host and port, which address matches, for the hint: it puts localhost in the place of a missing host,
-// and 6379 in the place of a port that is not from 1 to 65535.
+// meant returns what a host and port were probably meant to be, for a hint: it puts localhost in the place of a missing
+// host, and 6379 in the place of a port that is not from 1 to 65535. The regular expression address must match host.
 func meant(host string) string {
 	parts := address.FindStringSubmatch(host)
 	name, port := parts[1], parts[2]

@@ -38,7 +38,7 @@ type quarantine struct {
 	together bool // Tell has reported it in one line with others
 }
 
-// found is Hooks.Quarantined.
+// found is the callback Hooks.Quarantined.
 func (q *Quarantines) found(node string, d time.Duration, why error) {
 	q.mu.Lock()
 	q.all = slices.DeleteFunc(q.all, func(other quarantine) bool { return other.node == node })
@@ -50,8 +50,8 @@ func (q *Quarantines) found(node string, d time.Duration, why error) {
 	}
 }
 
-// votes is Hooks.Votes. It does not report nodes that Tell has reported in one line with others: the lock, or the end
-// of redlock prepare, shows that they vote.
+// votes is the callback Hooks.Votes. It does not report nodes that Tell has reported in one line with others: the lock,
+// or the end of redlock prepare, shows that they vote.
 func (q *Quarantines) votes(node string) {
 	q.mu.Lock()
 	together := !q.told || slices.ContainsFunc(q.all, func(one quarantine) bool { return one.node == node && one.together })
@@ -62,8 +62,8 @@ func (q *Quarantines) votes(node string) {
 	}
 }
 
-// follows reports whether m is a change of the set after Tell. What the program learns before that, from nodes that
-// are behind and then from others, is no change.
+// follows reports whether m is a change of the set that came after Tell. What the program learns before that, from
+// nodes that are behind and then from others, is no change.
 func (q *Quarantines) follows(m redlock.Members) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,7 +86,7 @@ func (q *Quarantines) Heard(why *redlock.QuorumError) *Quarantines {
 	return q
 }
 
-// Wait is the time until enough members for a quorum can vote, provided that all others vote now.
+// Wait returns the time until a quorum of members can vote, if those that are not in quarantine do now; 0: it can now.
 func (q *Quarantines) Wait() time.Duration {
 	set, now := q.set(), time.Now()
 	q.mu.Lock()
@@ -99,7 +99,7 @@ func (q *Quarantines) Wait() time.Duration {
 	return under[min(missing, len(under))-1].until.Sub(now)
 }
 
-// under returns the quarantines that have not ended, the shortest first. The caller holds q.mu.
+// under returns the quarantines that have not ended at now, the shortest first. Caller holds q.mu.
 func (q *Quarantines) under(now time.Time) (under []quarantine) {
 	for _, one := range q.all {
 		if one.until.After(now) {
@@ -110,8 +110,8 @@ func (q *Quarantines) under(now time.Time) (under []quarantine) {
 	return under
 }
 
-// Tell reports the quarantines that were found first, in one line with what follows (so) and a way out. Only its
-// first call reports something.
+// Tell reports the quarantines that were found first, in one line, with what follows from them (so) and how to avoid
+// that (wayOut). Only its first call reports something.
 func (q *Quarantines) Tell(so, wayOut string) {
 	as := q.set()
 	q.mu.Lock()
@@ -152,7 +152,7 @@ func (q *Quarantines) Tell(so, wayOut string) {
 	q.say("%s %s for %s%s: %s%s", which, explain.NoVote(len(under)), longest, so, reasonFor(whys), wayOut)
 }
 
-// reasonFor says why several nodes cannot vote, by the reason of each.
+// reasonFor returns one reason why several nodes cannot vote, from whys, the reason of each.
 func reasonFor(whys []string) string {
 	if len(whys) == 1 {
 		return whys[0]

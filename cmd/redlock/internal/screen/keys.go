@@ -29,8 +29,8 @@ var sequences = map[string]Key{
 	"1~": Home, "7~": Home, "4~": End, "8~": End, "5~": PageUp, "6~": PageDown, "3~": Back,
 }
 
-// Keys are the keys that a terminal has sent. rest is the beginning of one that has not come whole: if
-// nothing follows soon, it is that of Last.
+// Keys returns the keys that a terminal has sent. rest is the beginning of a key of several bytes. Call Keys with rest
+// and what comes next, or Last if nothing comes soon.
 func Keys(sent []byte) (keys []Key, rest []byte) {
 	for len(sent) > 0 {
 		key, n := next(sent)
@@ -45,7 +45,7 @@ func Keys(sent []byte) (keys []Key, rest []byte) {
 	return keys, nil
 }
 
-// Last are the keys of a rest that nothing follows: Esc, if it begins with that.
+// Last returns the keys that a rest stands for after which nothing has come: Esc if it begins with that, else none.
 func Last(rest []byte) []Key {
 	if len(rest) > 0 && rest[0] == '\x1b' {
 		return []Key{Esc}
@@ -53,7 +53,7 @@ func Last(rest []byte) []Key {
 	return nil
 }
 
-// next is the first key, and how many bytes it has; 0: they are not all there.
+// next returns the first key, and how many bytes it has; 0: more bytes must come.
 func next(sent []byte) (key Key, n int) {
 	switch c := sent[0]; {
 	case c == '\x1b':
@@ -82,7 +82,7 @@ func next(sent []byte) (key Key, n int) {
 	return Key(r), n
 }
 
-// escape reads a sequence: CSI (ESC [) or SS3 (ESC O), and what ends it.
+// escape reads a key that begins with ESC: Esc itself, or what follows CSI (ESC [) or SS3 (ESC O). n: see next.
 func escape(sent []byte) (key Key, n int) {
 	switch {
 	case len(sent) == 1:

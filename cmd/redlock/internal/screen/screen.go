@@ -42,7 +42,7 @@ type Line struct {
 	Bold, Reverse bool
 }
 
-// Frame are the lines for a screen of this size, at most so many as it has rows.
+// Frame returns the lines for a screen of this size: as many as it has rows.
 func (s *State) Frame(columns, rows int) (lines []Line) {
 	if columns <= 0 || rows <= 0 {
 		return nil
@@ -69,7 +69,7 @@ func (s *State) Frame(columns, rows int) (lines []Line) {
 	return lines
 }
 
-// list is the screen with all locks.
+// list returns the lines of the screen that shows all locks.
 func (s *State) list(columns, rows int) (lines []Line) {
 	add := func(texts ...string) {
 		for _, text := range texts {
@@ -130,7 +130,7 @@ func (s *State) list(columns, rows int) (lines []Line) {
 	return lines
 }
 
-// detail is the screen with one lock, as redlock status shows it.
+// detail returns the lines of the screen that shows one lock, as redlock status does.
 func (s *State) detail(columns, rows int) (lines []Line) {
 	if s.Detail == nil || s.Detail.Name != s.Open {
 		return []Line{{Text: fmt.Sprintf("%q: asking the nodes", s.Open), Bold: true}}
@@ -151,7 +151,7 @@ func (s *State) details() [][]string {
 	return locks.Lines(s.Detail, m, s.DetailAt)
 }
 
-// layOut makes lines of tables, which empty lines keep apart.
+// layOut returns lines of cells as text: consecutive lines of several cells are a table, others stay as they are.
 func layOut(cells [][]string, columns int) (lines []string) {
 	for len(cells) > 0 {
 		n := slices.IndexFunc(cells, func(c []string) bool { return len(c) < 2 })
@@ -169,7 +169,7 @@ func layOut(cells [][]string, columns int) (lines []string) {
 	return lines
 }
 
-// foot are the last lines: the latest message, and the keys.
+// foot returns the last lines of the screen: the latest message, and what the keys do.
 func (s *State) foot(columns int) (lines []Line) {
 	if s.Note != "" {
 		lines = append(lines, Line{Text: s.Note})
@@ -198,7 +198,7 @@ func (p *Picture) title() string {
 	return "redlock top  " + p.At.Format(time.TimeOnly) + "  " + Set(p.Members)
 }
 
-// Set is which set it is.
+// Set returns a line about the set: its name, epoch, members and quorum.
 func Set(m redlock.Members) string {
 	if m.Epoch == 0 {
 		return fmt.Sprintf("a set without a description: %s, quorum %d", phrase.Count(len(m.Nodes), "node"), m.Quorum)
@@ -206,7 +206,7 @@ func Set(m redlock.Members) string {
 	return fmt.Sprintf("set %s, epoch %d: %s, quorum %d", printable.Text(m.Set), m.Epoch, phrase.Count(len(m.Nodes), "member"), m.Quorum)
 }
 
-// Counts are how many locks are held, how many are leftovers, and how many processes wait.
+// Counts returns how many locks are held, how many are leftovers, and how many processes wait.
 func (p *Picture) Counts() (held, leftovers, waiting int) {
 	for _, r := range p.Rows {
 		if r.State == redlock.StateHeld {
@@ -220,7 +220,7 @@ func (p *Picture) Counts() (held, leftovers, waiting int) {
 	return held, leftovers, waiting
 }
 
-// Votes are how many nodes have a vote, and how many of these could be listed.
+// Votes returns how many nodes have a vote, and how many of these could be listed.
 func (p *Picture) Votes() (votes, listed int) {
 	for _, n := range p.Nodes {
 		if n.Err == nil {
@@ -233,7 +233,7 @@ func (p *Picture) Votes() (votes, listed int) {
 	return votes, listed
 }
 
-// Summary says in one line how it stands.
+// Summary returns a line about all locks: how many are held and waited for, and how many nodes vote.
 func (p *Picture) Summary() string {
 	held, leftovers, waiting := p.Counts()
 	votes, listed := p.Votes()
@@ -257,7 +257,7 @@ func (p *Picture) Summary() string {
 	return text
 }
 
-// Cells are the row of a lock: name, mode, owner, age, left, waiting, note. All of it is printable.
+// Cells returns the row of a lock: name, mode, owner, age, left, waiting, note. All of it is printable.
 func (p *Picture) Cells(r *locks.Row) []string {
 	c := r.Cells(p.At, len(p.Nodes))
 	note := c.Note
@@ -270,7 +270,7 @@ func (p *Picture) Cells(r *locks.Row) []string {
 	return []string{c.Name, c.Mode, c.Owner, c.Age, c.Left, c.Waiting, note}
 }
 
-// NodeTable are the cells of the table of nodes, with its heading: those without a vote first.
+// NodeTable returns the rows of the table of nodes, with its heading: those without a vote first.
 func NodeTable(p *Picture) [][]string {
 	cells := [][]string{{"node", "vote", "round trip", "quarantine", "clock", ""}}
 	nodes := slices.Clone(p.Nodes)
@@ -304,7 +304,7 @@ func trouble(n Node) int {
 	return 2
 }
 
-// offset is how far the node's clock is ahead of this machine's.
+// offset returns how far the node's clock is ahead of this machine's, as text; ± if it may be neither ahead nor behind.
 func (n *Node) offset() string {
 	within := printable.Duration(n.Within)
 	switch {

@@ -29,7 +29,7 @@ type State struct {
 	scroll   int    // lines of the detail that are above the screen
 }
 
-// See takes a new picture. The same lock stays selected; when it ends, the one in its place.
+// See takes a new picture of all locks. The same lock stays selected; if it has ended, the one in its place is.
 func (s *State) See(p *Picture) {
 	if s.Picture != nil {
 		s.at = s.index(s.rows())
@@ -38,14 +38,14 @@ func (s *State) See(p *Picture) {
 	s.settle()
 }
 
-// Look takes what the nodes say of a lock, if it is still the one that is looked into.
+// Look takes the details of a lock at an instant, if its details are still shown (Open).
 func (s *State) Look(d *redlock.Status, at time.Time) {
 	if d.Name == s.Open {
 		s.Detail, s.DetailAt = d, at
 	}
 }
 
-// Press does what a key means. It reports whether that is to quit.
+// Press does what a key means. It returns true if that is to quit.
 func (s *State) Press(k Key) (quit bool) {
 	switch {
 	case s.Typing:
@@ -80,7 +80,7 @@ func (s *State) edit(k Key) {
 	s.settle()
 }
 
-// turn is a key while one lock is looked into.
+// turn does what a key means while the details of one lock are shown.
 func (s *State) turn(k Key) {
 	last := 0
 	if s.Detail != nil {
@@ -108,7 +108,7 @@ func (s *State) turn(k Key) {
 // page is how far the keys for pages go.
 const page = 10
 
-// choose is a key while all locks are shown.
+// choose does what a key means while all locks are shown.
 func (s *State) choose(k Key) {
 	rows := s.rows()
 	at := s.index(rows)
@@ -145,7 +145,7 @@ func (s *State) choose(k Key) {
 	s.settle()
 }
 
-// settle selects the lock that is in the place of the selected one, if that is not shown.
+// settle keeps the selected lock; if it is no longer shown, it selects the one in its place.
 func (s *State) settle() {
 	rows := s.rows()
 	if s.at = s.index(rows); len(rows) > 0 {
@@ -153,7 +153,7 @@ func (s *State) settle() {
 	}
 }
 
-// index is where the selected lock is.
+// index returns the index of the selected lock in rows; that of the lock in its place if it is not there.
 func (s *State) index(rows []*locks.Row) int {
 	if i := slices.IndexFunc(rows, func(r *locks.Row) bool { return s.selected != "" && slices.Contains(r.Names, s.selected) }); i >= 0 {
 		return i
@@ -161,7 +161,7 @@ func (s *State) index(rows []*locks.Row) int {
 	return max(0, min(s.at, len(rows)-1))
 }
 
-// rows are the locks that match the filter, in the order.
+// rows returns the locks that match the filter, in the order that the user has chosen.
 func (s *State) rows() []*locks.Row {
 	if s.Picture == nil {
 		return nil
@@ -175,7 +175,7 @@ func (s *State) rows() []*locks.Row {
 	return rows
 }
 
-// matcher is the test of a filter: a pattern, as for redlock ls, or a part of the name.
+// matcher returns a function that reports whether a name matches a filter: a pattern, as in redlock ls, or a part.
 func matcher(filter string) func(name string) bool {
 	if strings.ContainsAny(filter, `*?[\`) {
 		return listing.Matcher(filter)

@@ -29,7 +29,7 @@ var wide = &unicode.RangeTable{
 	},
 }
 
-// runeWidth is how many columns a printable character takes.
+// runeWidth returns how many columns of a screen a printable character takes.
 func runeWidth(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) || r >= 0x1160 && r <= 0x11ff: // the latter join a Hangul syllable
@@ -40,7 +40,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Width is how many columns a printable text takes.
+// Width returns how many columns of a screen a printable text takes.
 func Width(s string) (n int) {
 	for _, r := range s {
 		n += runeWidth(r)
@@ -48,7 +48,7 @@ func Width(s string) (n int) {
 	return n
 }
 
-// cut makes a text fit into so many columns: what is cut off is "…".
+// cut returns a text that takes at most so many columns: if s takes more, "…" stands for the rest.
 func cut(s string, columns int) string {
 	if Width(s) <= columns {
 		return s
@@ -65,7 +65,7 @@ func cut(s string, columns int) string {
 	return s
 }
 
-// pad makes a text take so many columns.
+// pad returns a text with spaces after it, so that it takes so many columns.
 func pad(s string, columns int) string {
 	return s + strings.Repeat(" ", max(0, columns-Width(s)))
 }
@@ -76,8 +76,8 @@ const gap = "  "
 // least is what a column of a narrow table keeps.
 const least = 8
 
-// table lays rows of cells out in columns, for a screen so many columns wide. Where it is too narrow, the
-// widest of the flexible columns give way, and then the end of each line is cut.
+// table lays rows of cells out in columns, for a screen of this many columns, and returns the lines. If it is too
+// narrow, the widest of the columns with the indices in flexible get narrower, and then the end of each line is cut.
 func table(rows [][]string, columns int, flexible ...int) []string {
 	var widths []int
 	for _, row := range rows {

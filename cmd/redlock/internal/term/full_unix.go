@@ -34,7 +34,7 @@ const (
 	leave = "\x1b[?25h\x1b[0m\x1b[?1049l"
 )
 
-// OpenFull takes the screen. The caller must call Close in any case, also when it panics.
+// OpenFull takes the whole screen of a terminal. The caller must call Close in any case, also when it panics.
 func OpenFull(in, out *os.File) (*Full, error) {
 	f := &Full{in: in, out: out, signals: make(chan os.Signal, 16)}
 	stop, wake, err := os.Pipe()
@@ -50,8 +50,8 @@ func OpenFull(in, out *os.File) (*Full, error) {
 	return f, nil
 }
 
-// take takes the screen, if it is not taken, or in any case. In the background that stops the process, until
-// it is in the foreground.
+// take takes the screen: its own mode, an empty alternate screen, no cursor. If it is taken already, it does so only
+// with again. A process in the background is stopped by that, until it is in the foreground.
 func (f *Full) take(again bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *Full) take(again bool) error {
 	return err
 }
 
-// give gives the screen back.
+// give restores the screen and the mode of the terminal that take has found.
 func (f *Full) give() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,7 +89,7 @@ func (f *Full) give() {
 	_ = unix.IoctlSetTermios(int(f.in.Fd()), setMode, f.found)
 }
 
-// Close gives the screen back, and ends the keys. It may be called again.
+// Close restores the terminal, and ends Read. It may be called again.
 func (f *Full) Close() {
 	f.give()
 	signal.Stop(f.signals)
@@ -98,11 +98,11 @@ func (f *Full) Close() {
 	_ = f.stop.Close()
 }
 
-// Signals are those that Handle is for.
+// Signals returns the channel of the signals with which the caller must call Handle.
 func (f *Full) Signals() <-chan os.Signal { return f.signals }
 
-// Handle does what a signal means, after which the screen has to be drawn again: it may have another size.
-// Ctrl-Z gives the screen back, stops the process, and takes the screen when it goes on.
+// Handle does what a signal means. Draw the screen again afterwards: it may have another size. Ctrl-Z restores the
+// terminal, stops the process, and takes the screen when it goes on.
 func (f *Full) Handle(sig os.Signal) error {
 	if sig == syscall.SIGTSTP {
 		f.give()
@@ -112,7 +112,7 @@ func (f *Full) Handle(sig os.Signal) error {
 	return f.take(sig == syscall.SIGCONT)
 }
 
-// Size is that of the screen.
+// Size returns the size of the screen; 80 by 24 if it is not known.
 func (f *Full) Size() (columns, rows int) {
 	size, err := unix.IoctlGetWinsize(int(f.out.Fd()), unix.TIOCGWINSZ)
 	if err != nil || size.Col == 0 || size.Row == 0 {
@@ -127,9 +127,9 @@ const (
 	end   = "\x1b[?2026l"
 )
 
-// Draw draws the whole screen: text has its lines, without line ends, and what styles them. Each line is
-// erased before it is written: after a line that is as wide as the screen the cursor is still on its last
-// character, which would be erased, too.
+// Draw draws the whole screen: lines have no line ends, but may have what styles them. Each line is erased before it is
+// written: after a line that is as wide as the screen the cursor is still on its last character, which would be erased,
+// too.
 func (f *Full) Draw(lines []string) error {
 	var out bytes.Buffer
 	out.WriteString(begin)
@@ -151,8 +151,8 @@ func (f *Full) Draw(lines []string) error {
 // pause is how long the rest of a key's sequence may take: Esc alone is a key, too.
 const pause = 50 * time.Millisecond
 
-// Read calls got with what the terminal sends, and with nothing if it sends nothing more for a moment, until
-// Close. Its error is why there are no more keys.
+// Read calls got, on a goroutine, with what the terminal sends, and with nothing when it has then sent nothing more for
+// a moment, until Close. failed gets the error that has ended that; nil: it was Close.
 func (f *Full) Read(got func(sent []byte)) (failed <-chan error) {
 	errs := make(chan error, 1)
 	f.reading.Go(func() { errs <- f.read(got) })

@@ -8,13 +8,13 @@ import (
 	"os"
 )
 
-// Width is 0, as for a file that is not a terminal.
+// Width returns 0, as for a file that is not a terminal.
 func Width(*os.File) int { return 0 }
 
-// A Full is not to be had.
+// A Full cannot be had on this system.
 type Full struct{}
 
-// OpenFull fails.
+// OpenFull returns an error: it cannot be done on this system.
 func OpenFull(_, _ *os.File) (*Full, error) { return nil, errors.ErrUnsupported }
 
 func (*Full) Close()                             {}

@@ -12,7 +12,7 @@ import (
 // A Terminal is the controlling terminal; nil: there is none.
 type Terminal struct{ file *os.File }
 
-// Open opens it.
+// Open opens the controlling terminal of this process; nil: there is none.
 func Open() *Terminal {
 	file, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -21,10 +21,10 @@ func Open() *Terminal {
 	return &Terminal{file}
 }
 
-// FD is its file descriptor.
+// FD returns the terminal's file descriptor. t must not be nil.
 func (t *Terminal) FD() int { return int(t.file.Fd()) }
 
-// Foreground is the process group in its foreground; 0: none, or there is no terminal.
+// Foreground returns the process group in the terminal's foreground; 0: not known, or t is nil.
 func (t *Terminal) Foreground() int {
 	if t == nil {
 		return 0
@@ -36,7 +36,7 @@ func (t *Terminal) Foreground() int {
 	return group
 }
 
-// Give puts a process group into its foreground.
+// Give puts a process group into the terminal's foreground. t must not be nil.
 func (t *Terminal) Give(group int) {
 	_ = unix.IoctlSetPointerInt(t.FD(), unix.TIOCSPGRP, group)
 }
@@ -47,15 +47,14 @@ func Is(f any) bool {
 	return ok && (&Terminal{file}).Foreground() != 0
 }
 
-// Close closes it, if there is one.
+// Close closes the terminal; it does nothing if t is nil.
 func (t *Terminal) Close() {
 	if t != nil {
 		t.file.Close()
 	}
 }
 
-// Width is the number of columns of a terminal, and 0 if a file is not a terminal. It is 80 for
-// a terminal that does not know its size.
+// Width returns the number of columns of a terminal; 0 if f is not a terminal, and 80 if it does not know its size.
 func Width(f *os.File) int {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	switch {

@@ -101,7 +101,7 @@ func Break(c *console.Console, _ string, args []string) (int, error) {
 	return 0, nil
 }
 
-// choose finds the holder to break. If there are several, it lists them on to and fails.
+// choose returns the holder to break. If there are several, and none is named, it prints them to to and fails.
 func (cfg *breakConfig) choose(to io.Writer, s *redlock.Status) (of redlock.Holder, err error) {
 	all := holdersOf(s)
 	if cfg.token != "" {
@@ -129,7 +129,7 @@ func isBelow(h redlock.Holder) bool {
 	return h.Mode == redlock.ModeBelow || h.Mode == redlock.ModeSharedBelow
 }
 
-// holdersOf lists all tokens that the nodes have. A token on fewer nodes than a quorum may be left of a failed
+// holdersOf returns all tokens that the nodes have. A token on fewer nodes than a quorum may be left of a failed
 // attempt, or its lock may have lost nodes.
 func holdersOf(s *redlock.Status) (all []redlock.Holder) {
 	all = locks.Exclusive(s)
@@ -148,7 +148,7 @@ func showHolders(to io.Writer, all []redlock.Holder) {
 	t.Flush()
 }
 
-// showBreak says who has the lock, and what it means to break it.
+// showBreak prints who has the lock, and what it means to break it.
 func showBreak(to io.Writer, s *redlock.Status, of redlock.Holder) {
 	fmt.Fprintf(to, "%q: %s by %s", s.Name, string(of.Mode), explain.Holder(of.Token))
 	if of.Token == s.Token && s.Fence > 0 {
@@ -167,7 +167,7 @@ fence refuse what it writes after the next holder has written.
 	}
 }
 
-// next says who gets the lock after the break.
+// next returns a text: who gets the lock after the break.
 func next(s *redlock.Status) string {
 	if len(s.Waiting) == 0 {
 		return "; nobody waits for it"
@@ -179,7 +179,7 @@ func next(s *redlock.Status) string {
 	return text
 }
 
-// notBroken says why a lock was not broken.
+// notBroken returns the failure that says why a lock was not broken; err is that of the library.
 func notBroken(name string, err error) error {
 	var why *redlock.QuorumError
 	switch {

@@ -75,7 +75,7 @@ func TakeUp(c *console.Console, verb string, args []string) (int, error) {
 	return 0, release(lock, handle.Name, err)
 }
 
-// release releases a lock. err is that of Attach: it says why there is no lock to release.
+// release releases the lock that Attach has returned. err is that of Attach: release returns the failure for it.
 func release(lock *redlock.Lock, name string, err error) error {
 	if err == nil {
 		err = lock.Release(context.Background())

@@ -103,7 +103,7 @@ func printList(c *console.Console, l *peek.List, cfg *lsConfig) error {
 	return err
 }
 
-// clears returns what clears the screen. If stdout is no screen, an empty line separates the lists.
+// clears returns the text that clears the screen; an empty line if stdout is no screen.
 func clears(c *console.Console) string {
 	f, ok := c.ForPrograms().(*os.File)
 	if kind, _ := console.Lookup(c.Env, "TERM"); !ok || kind == "dumb" || term.Width(f) == 0 {
@@ -112,7 +112,7 @@ func clears(c *console.Console) string {
 	return "\x1b[H\x1b[2J"
 }
 
-// summary says how many locks there are, and which nodes are missing.
+// summary returns a line: how many locks there are, and which nodes are missing.
 func summary(l *peek.List) string {
 	left, waited := 0, 0
 	for _, r := range l.Rows {

@@ -79,7 +79,7 @@ func Top(c *console.Console, _ string, args []string) (code int, err error) {
 	})
 }
 
-// screenFiles returns the keyboard and the screen; nil if there is no terminal that can be drawn on.
+// screenFiles returns the keyboard and the screen; nil and nil if there is no terminal that can be drawn on.
 func screenFiles(c *console.Console) (in, out *os.File) {
 	in, isIn := c.Stdin.(*os.File)
 	out, isOut := c.ForPrograms().(*os.File)

@@ -41,7 +41,7 @@ type topNews struct {
 	locks map[string]string
 }
 
-// lines returns what is new in a picture.
+// lines returns a line for each thing that has changed since the last picture.
 func (t *topNews) lines(p *screen.Picture, found []*redlock.Status) (lines []string) {
 	if set := screen.Set(p.Members); set != t.set {
 		t.set = set

@@ -44,7 +44,7 @@ func (l *looks) picture(ctx context.Context) (*screen.Picture, error) {
 	return p, err
 }
 
-// next is picture, and also returns the list behind it.
+// next takes the next look, as picture does, and also returns the list of locks behind it.
 func (l *looks) next(ctx context.Context) (*screen.Picture, *peek.List, error) {
 	list, err := peek.Locks(ctx, l.locker, l.servers, l.cfg.query(), l.cfg.all)
 	if err != nil {
@@ -78,7 +78,7 @@ func (l *looks) count(list *peek.List, p *screen.Picture) {
 	l.holding, l.at = now, p.At
 }
 
-// measure measures all nodes that have answered, at once.
+// measure sets round trip and clock of all nodes that have answered, by asking them at once.
 func (l *looks) measure(ctx context.Context, list *peek.List, nodes []screen.Node) {
 	ctx, cancel := context.WithTimeout(ctx, peek.Patience)
 	defer cancel()

@@ -101,7 +101,7 @@ func printExamination(c *console.Console, x *examination, can *verdict, found []
 	}
 }
 
-// inSet describes the set of the nodes, if they belong to one: its members, and how long a lock may live.
+// inSet returns lines about the set of the nodes: its members, and how long a lock may live; none if there is no set.
 func (x *examination) inSet() []string {
 	d := x.set.Set
 	if d == nil {
@@ -110,7 +110,7 @@ func (x *examination) inSet() []string {
 	return []string{fmt.Sprintf("set %s, epoch %d: %s, quorum %d, longest TTL %v", d.Set, d.Epoch, phrase.Count(len(d.Members), "member"), d.Needs(), printable.Duration(x.longest()))}
 }
 
-// kinds says what servers the nodes are, and their versions.
+// kinds returns lines: what servers the nodes are, and their versions.
 func kinds(patients []*patient) (lines []string) {
 	names := make(map[string][]string)
 	for _, p := range patients {

@@ -47,7 +47,7 @@ func (d *diagnosis) must(p *patient, what, todo string) {
 	d.all = append(d.all, finding{true, []string{p.name}, what, todo})
 }
 
-// bars is must for a finding that makes the node's vote worthless.
+// bars adds a finding that has to change, and for which the vote of the node p counts for nothing.
 func (d *diagnosis) bars(p *patient, what, todo string) {
 	p.barred = cmp.Or(p.barred, what)
 	d.must(p, what, todo)
@@ -57,7 +57,7 @@ func (d *diagnosis) think(p *patient, what, todo string) {
 	d.all = append(d.all, finding{false, []string{p.name}, what, todo})
 }
 
-// findings judges what the nodes have answered.
+// findings returns what is wrong, or may be, by what the nodes have answered.
 func findings(x *examination, cfg *reach.Flags, quarantine bool) []finding {
 	d := &diagnosis{examination: x, cfg: cfg, ttl: cfg.TTL, timeout: reach.NodeTimeout(cfg.TTL), quarantine: quarantine}
 	for _, p := range x.members() {
@@ -96,7 +96,7 @@ func findings(x *examination, cfg *reach.Flags, quarantine bool) []finding {
 	return d.all
 }
 
-// unanswered says in which way a node does not answer.
+// unanswered returns, in words, in which way a node does not answer: err is that of the request.
 func unanswered(err error) string {
 	var op *net.OpError
 	switch {
@@ -112,7 +112,7 @@ func unanswered(err error) string {
 	return "it does not answer: " + err.Error()
 }
 
-// votes says why a node answers and cannot vote.
+// votes adds a finding if the node p answers, and cannot vote for a reason that the other checks do not report.
 func (d *diagnosis) votes(p *patient) {
 	switch e := p.vote; {
 	case e == nil || p.barred != "" || !p.member:
@@ -127,7 +127,7 @@ func (d *diagnosis) votes(p *patient) {
 	}
 }
 
-// settings compares the settings of the set with those that this program was given.
+// settings adds findings if settings of the set do not allow what this program was given.
 func (d *diagnosis) settings() {
 	set := d.set.Set
 	if set == nil {
@@ -183,7 +183,7 @@ func setOf(patients []*patient) *peek.View {
 	return set
 }
 
-// keepings returns what the nodes keep.
+// keepings returns what the nodes keep of their set.
 func keepings(patients []*patient) (all []peek.Node) {
 	for _, p := range patients {
 		k := p.keeping
@@ -193,7 +193,7 @@ func keepings(patients []*patient) (all []peek.Node) {
 	return all
 }
 
-// membership checks that the given nodes are the members of one set.
+// membership adds findings about the set: given nodes that are not of it, or do not know it, and members not given.
 func (d *diagnosis) membership() {
 	set := d.set
 	known := d.described()
@@ -246,7 +246,7 @@ func (d *diagnosis) contradicted(by *wire.Description) bool {
 	return 2*(len(d.set.Given)-others) <= len(d.set.Given)
 }
 
-// independence checks that a node's vote is its own.
+// independence adds findings if the vote of the node p is not its own: it is a replica, or part of a cluster.
 func (d *diagnosis) independence(p *patient) {
 	if p.info.Replica() {
 		d.bars(p, "it is a replica of "+p.info.Master()+", which may grant a lock that its master does not know of", "name its master, or make it independent: "+p.at()+" replicaof no one")
@@ -256,7 +256,7 @@ func (d *diagnosis) independence(p *patient) {
 	}
 }
 
-// persistence checks that a node keeps what it has granted.
+// persistence adds findings if the node p may lose what it has granted: by eviction, failover or a restart.
 func (d *diagnosis) persistence(p *patient) {
 	if p.info.Evicts() {
 		policy, todo := p.info["maxmemory_policy"], p.at()+" config set maxmemory-policy noeviction, and in its redis.conf"
@@ -275,7 +275,7 @@ func (d *diagnosis) persistence(p *patient) {
 	}
 }
 
-// version checks that scripts stay in one process.
+// version adds a finding if locks are not safe on a server of this kind, or that is not known.
 func (d *diagnosis) version(p *patient) {
 	if why, todo := p.info.Unsupported(); why != "" {
 		d.bars(p, "it is "+p.info.Server()+", "+why, todo)
@@ -284,7 +284,8 @@ func (d *diagnosis) version(p *patient) {
 	}
 }
 
-// clock checks a node's time, by which it numbers locks, against that of the others.
+// clock adds findings if the time of the node p, by which it numbers locks, is far from that of the others or ours, or
+// its fences are ahead of it.
 func (d *diagnosis) clock(p *patient) {
 	if apart := p.Clock - d.middle(); d.agree() && apart.Abs() > maxApart+p.Fastest {
 		d.must(p, fmt.Sprintf("its clock is %v %s the others'", apart.Abs().Round(time.Millisecond), ahead(apart)), "synchronize the clocks of all nodes by NTP, with slewing and not stepping")
@@ -299,7 +300,7 @@ func (d *diagnosis) clock(p *patient) {
 // maxApart is how far apart two clocks may be without a finding.
 const maxApart = 500 * time.Millisecond
 
-// middle is the lower median of the clocks, as in the library.
+// middle returns the lower median of the clocks, as the library takes it; 0: there are none.
 func (d *diagnosis) middle() time.Duration {
 	if len(d.clocks) == 0 {
 		return 0
@@ -318,7 +319,7 @@ func (d *diagnosis) agree() bool {
 	return 2*near > len(d.clocks)
 }
 
-// apart reports clocks of which no majority agrees: nobody can say which of them are wrong.
+// apart adds a finding if no majority of the clocks agrees: nobody can say which of them are wrong.
 func (d *diagnosis) apart() {
 	if len(d.clocks) < 2 || d.agree() {
 		return
@@ -332,7 +333,7 @@ func (d *diagnosis) apart() {
 	d.all = append(d.all, finding{true, names, fmt.Sprintf("their clocks are up to %v apart, and no majority of them agrees", (d.clocks[len(d.clocks)-1] - d.clocks[0]).Round(time.Millisecond)), "synchronize the clocks of all nodes by NTP, with slewing and not stepping"})
 }
 
-// speed checks that a node answers in time.
+// speed adds a finding if a round trip to the node p takes longer than a node has to answer, or much of that time.
 func (d *diagnosis) speed(p *patient) {
 	switch {
 	case p.RoundTrip > d.timeout:
@@ -342,7 +343,7 @@ func (d *diagnosis) speed(p *patient) {
 	}
 }
 
-// refusals reports what the node does not allow.
+// refusals adds a finding for each thing that locks need and the node p does not allow.
 func (d *diagnosis) refusals(p *patient) {
 	if err := p.info.Lacks(); err != nil {
 		d.bars(p, facts.Explain(err).Error(), remedyFor(err))
@@ -355,7 +356,7 @@ func (d *diagnosis) refusals(p *patient) {
 	}
 }
 
-// together judges the nodes that count as a whole.
+// together adds findings about the nodes as a whole: several on one host, fewer than three, an even number.
 func (d *diagnosis) together() {
 	var names []string
 	hosts := make(map[string][]string)

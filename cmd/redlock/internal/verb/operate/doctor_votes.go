@@ -47,8 +47,8 @@ func examineSet(servers []*redis.Options, cfg *reach.Flags, quarantine bool) *ex
 	return x
 }
 
-// count finds the nodes that count: the members, or without a description the given nodes, as for the first program
-// that locks.
+// count finds the nodes that count for a quorum: the members, or without a description the given nodes, as for the
+// first program that locks.
 func (x *examination) count() {
 	d := x.described()
 	if d == nil {
@@ -90,8 +90,7 @@ func (x *examination) described() *wire.Description {
 	return found
 }
 
-// patientOf returns the node that is this member: by what it keeps, or else by its address. nil if it was not
-// examined.
+// patientOf returns the node that is this member: by what it keeps, or else by its address. nil if it was not examined.
 func (x *examination) patientOf(member string) *patient {
 	for _, p := range x.patients {
 		if t := p.keeping.Told; t.Description != nil && t.Self == member && (x.set.Set == nil || t.Set == x.set.Set.Set) {
@@ -106,7 +105,7 @@ func (x *examination) patientOf(member string) *patient {
 	return nil
 }
 
-// longest is how long a lock may live unless it is extended.
+// longest returns how long a lock may live unless it is extended.
 func (x *examination) longest() time.Duration {
 	return cmp.Or(x.set.Longest(), x.ttl)
 }
@@ -189,7 +188,7 @@ func (x *examination) patientAt(addr string) *patient {
 	return nil
 }
 
-// nodeErrors returns all errors of nodes within err.
+// nodeErrors returns the errors of nodes that err wraps.
 func nodeErrors(err error) (all []*redlock.NodeError) {
 	var node *redlock.NodeError
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
@@ -211,7 +210,7 @@ type verdict struct {
 	todo  string    // "": nothing
 }
 
-// judge reaches the verdict. findings must have run before: they say which nodes cannot grant a lock.
+// judge returns whether locks can be acquired, and why. findings must have run: they say which nodes cannot grant one.
 func (x *examination) judge(found []finding, now time.Time) *verdict {
 	v := &verdict{}
 	var rests []time.Duration                                  // of the quarantines
@@ -276,7 +275,7 @@ func (x *examination) begun() bool {
 	return slices.ContainsFunc(x.members(), func(p *patient) bool { return p.keeping.Marked || p.keeping.Told.Description != nil })
 }
 
-// advice joins the remedies of the findings about nodes that do not vote, each once.
+// advice returns what to do about nodes that do not vote: what the findings about them say, each once.
 func (x *examination) advice(found []finding) string {
 	var all []string
 	for _, f := range found {

@@ -37,7 +37,7 @@ type patient struct {
 	barred string             // why its grants are worthless, even if it votes; "": they are not
 }
 
-// examineAll examines nodes, all at once.
+// examineAll asks nodes all that doctor judges, all at once.
 func examineAll(servers []*redis.Options) []*patient {
 	patients := make([]*patient, len(servers))
 	var examined sync.WaitGroup
@@ -113,7 +113,7 @@ func tryCommands(ctx context.Context, rdb *redis.Client) error {
 	return nil
 }
 
-// at is the redis-cli command line that reaches the node.
+// at returns the redis-cli command line that reaches the node.
 func (p *patient) at() string {
 	host, port, err := net.SplitHostPort(p.opts.Addr)
 	if err != nil {
@@ -129,7 +129,7 @@ func ahead(d time.Duration) string {
 	return "behind"
 }
 
-// remedyFor says what can be done about an error of a node.
+// remedyFor returns what can be done about an error of a node.
 func remedyFor(err error) string {
 	if todo := facts.Todo(err); todo != "" {
 		return todo

@@ -315,7 +315,7 @@ func undescribed(c *console.Console, cfg *membersConfig, d *peek.View) error {
 	return showUndescribed(c, cfg, d)
 }
 
-// facing lists what each given node keeps.
+// facing returns a list of what each given node keeps, as text.
 func facing(d *peek.View) string {
 	var each []string
 	for _, k := range d.Given {
@@ -324,7 +324,7 @@ func facing(d *peek.View) string {
 	return strings.Join(each, "; ")
 }
 
-// says describes what a node keeps.
+// says returns, in words, what a node keeps.
 func says(k *peek.Node) string {
 	switch {
 	case k.Err != nil:
@@ -399,7 +399,7 @@ func changeMembers(c *console.Console, cfg *membersConfig, servers []*redis.Opti
 	return nil
 }
 
-// operator opens the Locker for a change. It has no hooks: the change itself reports what happens.
+// operator opens the Locker with which members are changed. It has no hooks: the change itself reports what happens.
 func operator(cfg *membersConfig, servers []*redis.Options, d *peek.View) (*redlock.Locker, error) {
 	opts := cfg.LookOptions(d)
 	opts.Separator = "" // that of the set
@@ -410,7 +410,7 @@ func operator(cfg *membersConfig, servers []*redis.Options, d *peek.View) (*redl
 	return locker, nil
 }
 
-// notChanged says why a change was not made, and whether it can be tried again.
+// notChanged returns the failure that says why a change was not made, and whether it can be tried again.
 func notChanged(ctx context.Context, cfg *membersConfig, err error) error {
 	again := "redlock members shows what the set is now. Give the same command again: it goes on where this one has ended"
 	var by proc.Interrupted

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// waits says what a change waits for, and for how long at most.
+// waits returns a text: what a change waits for, and for how long at most.
 func waits(what string, most time.Duration) string {
 	if most > 0 {
 		return fmt.Sprintf("waits for %s: up to %v", what, phrase.Tenths(most))
@@ -40,7 +40,7 @@ func membersIn(d *wire.Description) redlock.Members {
 	return redlock.Members{Set: d.Set, Epoch: d.Epoch, Nodes: d.Members, Quorum: d.Needs(), Separator: d.Separator, MaxTTL: wire.Milliseconds(d.MaxTTL), LongerTTL: wire.Milliseconds(d.Other), Since: time.UnixMilli(d.Since)}
 }
 
-// planned returns the set after a change, where the set before is only planned itself.
+// planned returns the set as it is after the change c of m, which may be planned itself.
 func planned(m redlock.Members, c redlock.Change) redlock.Members {
 	majority := m.Quorum == len(m.Nodes)/2+1
 	m.Epoch++
@@ -67,7 +67,7 @@ func ableToChange(ctx context.Context, locker *redlock.Locker, bound bool) error
 	return nil
 }
 
-// cautions tells the operator what to know before the change.
+// cautions prints what the operator must know before the change.
 func cautions(c *console.Console, cfg *membersConfig, d *peek.View, steps []step) {
 	for _, s := range steps {
 		if s.MaxTTL != nil && s.MaxTTL.Milliseconds() < d.Set.MaxTTL {
@@ -79,12 +79,12 @@ func cautions(c *console.Console, cfg *membersConfig, d *peek.View, steps []step
 	}
 }
 
-// local reports whether an address means another server on each machine.
+// local reports whether an address means another server on each machine: a socket, or a loopback address.
 func local(addr string) bool {
 	return strings.HasPrefix(addr, "/") || strings.HasPrefix(addr, "localhost:") || strings.HasPrefix(addr, "127.") || strings.HasPrefix(addr, "[::1]:")
 }
 
-// tellChange says what a change has done, or with --plan would do.
+// tellChange prints what a change has done, or with --plan would do.
 func tellChange(c *console.Console, cfg *membersConfig, s step, before, after redlock.Members, report *changeReport) {
 	if !cfg.plan {
 		c.Result("%s: %s", s.what, inWords(after))
@@ -116,7 +116,7 @@ func tellChange(c *console.Console, cfg *membersConfig, s step, before, after re
 	}
 }
 
-// inWords describes a set in one line.
+// inWords returns a line about a set.
 func inWords(m redlock.Members) string {
 	text := fmt.Sprintf("epoch %d, %s (%s), quorum %d", m.Epoch, phrase.Count(len(m.Nodes), "member"), strings.Join(m.Nodes, ", "), m.Quorum)
 	if m.Separator != "" {
@@ -128,7 +128,7 @@ func inWords(m redlock.Members) string {
 	return text
 }
 
-// maxTTLInWords describes MaxTTL, and the TTL that bounds quarantines if it differs.
+// maxTTLInWords returns MaxTTL as text, and the TTL that bounds quarantines if it differs.
 func maxTTLInWords(m redlock.Members) string {
 	text := fmt.Sprintf("MaxTTL %v", m.MaxTTL)
 	if m.LongerTTL > 0 {

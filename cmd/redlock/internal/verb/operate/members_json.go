@@ -57,7 +57,7 @@ func (r *changeReport) waits(what string, most time.Duration) {
 	r.these = append(r.these, waitFor{what, most.Milliseconds()})
 }
 
-// of takes the set into the report.
+// of copies the set into the report.
 func (r *membersReport) of(m redlock.Members) {
 	r.Set, r.Epoch, r.Quorum, r.Separator, r.MaxTTL, r.LongerTTL = m.Set, m.Epoch, m.Quorum, m.Separator, m.MaxTTL.Milliseconds(), m.LongerTTL.Milliseconds()
 	if !m.Since.IsZero() {

@@ -76,7 +76,7 @@ func showMembers(c *console.Console, cfg *membersConfig, servers []*redis.Option
 	return printMembers(c, r, d)
 }
 
-// voters returns the answers of the members by the addresses at which they were reached.
+// voters asks the members, and returns their answers by the addresses at which they were reached.
 func voters(cfg *membersConfig, servers []*redis.Options, d *peek.View) (map[string]redlock.NodeStatus, error) {
 	locker, err := operator(cfg, servers, d)
 	if err != nil {
@@ -101,7 +101,7 @@ func memberOf(k *peek.Node, given bool, set *wire.Description) memberReport {
 	return r
 }
 
-// column describes what a node keeps, for a table.
+// column returns what a node keeps, as a cell of a table.
 func column(k *peek.Node, set *wire.Description) string {
 	switch {
 	case k.Err != nil:

@@ -44,13 +44,13 @@ func tellWaits(c *console.Console) func(what string, most time.Duration) {
 	return func(what string, most time.Duration) { c.Note("%s", waits(what, most)) }
 }
 
-// longerOver reports whether no lock is held any more that lives longer than the set allows, and if not, why.
+// longerOver reports whether no lock is held any more that lives longer than the set allows; if not, why it may be.
 //
 // A lock that is held has the votes of a quorum of the members, as the members and the quorum are now or were before
-// the last change: no other change has come since, because each change waits for the locks that were counted before
-// it. The members of two successive descriptions differ by one, so a majority of the present members has a node in
-// common with each such quorum. The nodes that are listed here vote, before and after, so what they have forgotten is
-// over; and they keep the present description, so no node here counts by an earlier one any more.
+// the last change: no other change has come since, because each change waits for the locks that were counted before it.
+// The members of two successive descriptions differ by one, so a majority of the present members has a node in common
+// with each such quorum. The nodes that are listed here vote, before and after, so what they have forgotten is over;
+// and they keep the present description, so no node here counts by an earlier one any more.
 func longerOver(ctx context.Context, locker *redlock.Locker, servers []*redis.Options, m redlock.Members) (over bool, why string) {
 	l, err := peek.Locks(ctx, locker, servers, listing.Query{Pattern: "*"}, true)
 	if err != nil {

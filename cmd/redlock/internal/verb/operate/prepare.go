@@ -169,7 +169,7 @@ func makeSet(c *console.Console, locker *redlock.Locker, cfg *prepareConfig) boo
 	return m.Epoch > 0
 }
 
-// conclude says which nodes vote, and fails if those do not that the command line asks for.
+// conclude prints which nodes vote, and fails if those do not that the command line asks for.
 func conclude(c *console.Console, cfg *prepareConfig, report *prepareReport, now *voting, within string, say func(format string, args ...any)) error {
 	n := len(now.nodes)
 	switch {
@@ -186,7 +186,7 @@ func conclude(c *console.Console, cfg *prepareConfig, report *prepareReport, now
 	return nil
 }
 
-// strangers returns an error if a given node is not a member of the set of the others.
+// strangers returns an error if one of the servers is not among the members, which s has.
 func strangers(servers []*redis.Options, s *redlock.Status) error {
 	var names []string
 	for _, o := range servers {
@@ -223,7 +223,7 @@ func votingOf(locker *redlock.Locker, servers []*redis.Options) *voting {
 // grace is how much longer than the longest quarantine prepare waits without --timeout.
 const grace = 30 * time.Second
 
-// bound is how long prepare waits without --timeout: for the quarantines that there are or may come, and the grace.
+// bound returns how long prepare waits without --timeout: for quarantines that there are or may come, and the grace.
 func (v *voting) bound(opts *redlock.Options) time.Duration {
 	longest := reach.Quarantine(opts)
 	for _, e := range v.absent {
@@ -232,7 +232,7 @@ func (v *voting) bound(opts *redlock.Options) time.Duration {
 	return longest + grace
 }
 
-// enough reports whether these votes are what the command line asks for.
+// enough reports whether all nodes vote, or with --quorum enough of them.
 func (cfg *prepareConfig) enough(v *voting) bool {
 	return len(v.absent) == 0 || cfg.quorum && len(v.nodes)-len(v.absent) >= v.need
 }
@@ -269,7 +269,7 @@ func waitForVotes(locker *redlock.Locker, servers []*redis.Options, cfg *prepare
 	}
 }
 
-// marked concludes prepare --no-wait.
+// marked ends prepare --no-wait: it says when all nodes vote, or returns the failure that some have no marker.
 func marked(report *prepareReport, now *voting, say func(format string, args ...any)) error {
 	n, absent := len(now.nodes), now.absent
 	var unreached []*redlock.NodeError

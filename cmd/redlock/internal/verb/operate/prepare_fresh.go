@@ -23,7 +23,8 @@ import (
 // It is all nodes or none. If one node has been used, somebody may hold a lock, and the empty nodes may be those that
 // have lost it.
 
-// vouch lets the nodes vote at once if all of them are new.
+// vouch makes the nodes vote at once if all of them are empty. It changes nothing if one is not, and says so. The error
+// names a node that does not answer.
 func vouch(ctx context.Context, c *console.Console, servers []*redis.Options) error {
 	var nodes []*redis.Client
 	var used []string

@@ -52,7 +52,7 @@ func (r *reset) close() {
 	}
 }
 
-// refuse returns an error if a node's clock is still wrong, so that its fences would be ahead again.
+// refuse returns an error if the clock of a node is still wrong: its fences would be ahead again.
 func (r *reset) refuse(servers []*redis.Options) error {
 	clocks, all := make(map[string]time.Duration), []time.Duration(nil)
 	for _, o := range servers {
@@ -114,7 +114,7 @@ func (r *reset) drop(ctx context.Context, report *prepareReport, say func(format
 // clamp is how far from its own time a node accepts a fence.
 const clamp = 500 * time.Millisecond
 
-// farthest is the library's default for how far a node's clock may be from the median of all clocks.
+// farthest returns the library's default for how far a node's clock may be from the median of all clocks.
 func farthest(o *redlock.Options) time.Duration {
 	return max(min((reach.Quarantine(o)-3*clamp)/2, 10*time.Second), 250*time.Millisecond)
 }

@@ -50,7 +50,7 @@ func drawStory(s *recording.Story, at time.Time, file string) error {
 // numbered matches a client as the judge names it.
 var numbered = regexp.MustCompile(`client \d+`)
 
-// near returns the mostDrawn elements nearest to an instant; the last ones if at is zero.
+// near returns the mostDrawn elements nearest to an instant; the last ones if it is zero. all is sorted by from.
 func near[T any](all []T, from func(T) time.Time, at time.Time) []T {
 	last := len(all)
 	if !at.IsZero() {
@@ -60,7 +60,7 @@ func near[T any](all []T, from func(T) time.Time, at time.Time) []T {
 	return all[max(0, last-mostDrawn):last]
 }
 
-// historyOf converts a story to a history of the harness. The owners become clients.
+// historyOf converts a story to a history of the chaos harness, in which the owners of locks are the clients.
 func historyOf(s *recording.Story, at time.Time) *chaos.History {
 	holds := near(s.Holds, func(h *recording.Hold) time.Time { return h.From }, at)
 	waits := near(s.Waits, func(w *recording.Wait) time.Time { return w.Since }, at)
@@ -107,7 +107,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// first orders events of the same instant: ends come before beginnings.
+// first returns a rank for the order of events of the same instant: ends come before beginnings.
 func first(k chaos.Kind) int {
 	switch k {
 	case chaos.Release, chaos.Released, chaos.Told, chaos.Denied:
@@ -131,7 +131,7 @@ func (b *histories) event(at time.Time, e chaos.Event) {
 	b.Events = append(b.Events, e)
 }
 
-// client returns the number of an owner.
+// client returns the number of an owner's client; a new one if the owner has none yet.
 func (b *histories) client(owner string) int {
 	if b.clients[owner] == 0 {
 		b.Run.Owners = append(b.Run.Owners, owner)
@@ -179,7 +179,7 @@ func (b *histories) hold(name string, h *recording.Hold, w *recording.Wait) {
 	}
 }
 
-// silence adds a fault of one node, or of all.
+// silence adds the time in which one node, or with q.Node "" each, was not seen, as a fault of that node.
 func (b *histories) silence(s *recording.Story, q recording.Silence) {
 	to := cmp.Or(q.To, b.end)
 	if to.Before(b.start) {

@@ -42,15 +42,15 @@ var endings = map[recording.End]string{
 	recording.EndUnseen:   "not known: too few nodes were seen for longer than its TTL",
 }
 
-// ending says how a hold ended, or that it did not.
+// ending returns how a hold ended, or that it did not, as text.
 func ending(h *recording.Hold) string { return cmp.Or(endings[h.How()], "still held") }
 
-// ownerOf names the holder of a lock.
+// ownerOf returns the holder of a lock, as text.
 func ownerOf(h *recording.Hold) string {
 	return cmp.Or(printable.Text(h.By.Owner), explain.Holder(h.Token))
 }
 
-// modeOf escapes a mode: anybody may have written the record.
+// modeOf returns a mode, escaped: anybody may have written the record.
 func modeOf(m redlock.Mode) string { return printable.Text(string(m)) }
 
 // fenceOf formats the fence; "-" if it is unknown.
@@ -126,7 +126,7 @@ func showGaps(t io.Writer, s *recording.Story) {
 	}
 }
 
-// showFences says whether the fences rose.
+// showFences prints whether the fences rose.
 func showFences(t io.Writer, s *recording.Story) {
 	if s.Fenced > 1 {
 		fmt.Fprintf(t, "\n")

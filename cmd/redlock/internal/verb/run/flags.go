@@ -36,7 +36,7 @@ const leastHold = 100 * time.Millisecond
 // leastPeriod is the shortest --once. Two attempts at one tick are further apart than half of less.
 const leastPeriod = time.Second
 
-// span is how long one renewal makes the lock last.
+// span returns how long one renewal makes the lock last.
 func (c *holdConfig) span() time.Duration {
 	if c.MaxHold > 0 {
 		return min(c.TTL, c.MaxHold)
@@ -44,7 +44,7 @@ func (c *holdConfig) span() time.Duration {
 	return c.TTL
 }
 
-// newHoldConfig returns the defaults.
+// newHoldConfig returns the configuration without flags.
 func newHoldConfig() *holdConfig {
 	return &holdConfig{
 		Config: acquire.Config{Flags: reach.Defaults, Busy: exit.Busy, Without: "the command was not started"},
@@ -70,9 +70,9 @@ func (c *holdConfig) addCommand(to *flags.Set) {
 // a lock for the set's MaxTTL at most, so redlock would stay for the rest.
 const mostOnce = 5 * time.Minute
 
-// tick makes --once what it stands for: --quiet-busy, which tries once, and --min-hold with half of the time between two
+// tick sets what --once stands for: --quiet-busy, which tries once, and --min-hold with half of the time between two
 // ticks, mostOnce at most. So a machine whose clock is behind by less than that finds the lock held, and the next tick
-// finds it free.
+// finds it free. The error names a flag or value that does not go with it.
 func (c *holdConfig) tick(f *flags.Set) error {
 	for _, other := range []string{"nonblock", "timeout", "min-hold"} {
 		if f.Changed(other) {

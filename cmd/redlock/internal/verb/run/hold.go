@@ -176,8 +176,8 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 	}
 }
 
-// endedByKeeper reports whether the keeper has ended the command because redlock was stopped. It tells the user, and
-// returns true, once.
+// endedByKeeper reports whether the keeper has ended the command because redlock was stopped. It returns true, and
+// tells the user, only once.
 func (h *hold) endedByKeeper() bool {
 	if !h.group.EndedByKeeper() {
 		return false
@@ -188,7 +188,7 @@ func (h *hold) endedByKeeper() bool {
 	return true
 }
 
-// orphaned handles the death of the keeper, which somebody has killed.
+// orphaned handles the death of the keeper, which somebody has killed. running: the command has not ended yet.
 func (h *hold) orphaned(running bool) {
 	switch {
 	case !running || !h.ended.IsZero():
@@ -200,14 +200,14 @@ func (h *hold) orphaned(running bool) {
 	}
 }
 
-// pause is the time until the command has to get its signal, and a sixth of the TTL at most. After each pause the
-// keeper gets the new deadline if the lock was renewed, as it is every third of the TTL. So the keeper's deadline is
-// never older than that, and half of the TTL is left of it.
+// pause returns the time until the command has to get its signal, if the lock ends at until, and a sixth of the TTL at
+// most. After each pause the keeper gets the new deadline if the lock was renewed, as it is every third of the TTL. So
+// the keeper's deadline is never older than that, and half of the TTL is left of it.
 func (h *hold) pause(until time.Time) time.Duration {
 	return min(time.Until(until)-h.cfg.grace-h.margin(), h.cfg.span()/6)
 }
 
-// margin is the time that SIGKILL has to take effect.
+// margin returns the time before the end of the lock that SIGKILL has to take effect.
 func (h *hold) margin() time.Duration { return h.cfg.span() / 20 }
 
 // mortal is how long a process may take to end after SIGKILL. One that takes longer waits for a device, or belongs to
@@ -237,7 +237,7 @@ func (h *hold) endEarly() {
 	h.Say("%s: the command gets SIG%s now and SIGKILL in %v, before another client can get the lock", why, h.cfg.signal, h.cfg.grace)
 }
 
-// maxed reports whether --max-hold ends the lock.
+// maxed reports whether --max-hold, and not the nodes, is why the lock is about to end.
 func (h *hold) maxed() bool {
 	return h.cfg.MaxHold > 0 && time.Since(h.since)+h.cfg.grace+h.cfg.span()/10 >= h.cfg.MaxHold
 }
@@ -285,7 +285,7 @@ func (h *hold) run() (code int, err error) {
 	return h.group.Code(), nil
 }
 
-// claim says whether another client may have held the lock while a command ran that was ended before the lock.
+// claim says, for a command that was ended before its lock, whether another client may have held the lock meanwhile.
 func (h *hold) claim() string {
 	switch {
 	case !h.alone:
@@ -296,7 +296,7 @@ func (h *hold) claim() string {
 	return "no other client held the lock while the command's process group ran; the command may not have finished its work"
 }
 
-// listed names the first few, and counts the others.
+// listed returns names as text: the first few, and how many more there are.
 func listed(names []string) string {
 	const most = 5
 	if rest := len(names) - most; rest > 0 {
@@ -305,7 +305,7 @@ func listed(names []string) string {
 	return cmp.Or(printable.Text(strings.Join(names, ", ")), "their names cannot be read")
 }
 
-// variables are what redlock adds to the command's environment. They come last: of two entries with one name the
+// variables returns what redlock adds to the command's environment. Add them last: of two entries with one name the
 // later one counts, and a lock within a lock needs those of the inner one.
 func variables(lock *redlock.Lock, set redlock.Members) []string {
 	return []string{
@@ -352,7 +352,7 @@ func (h *hold) linger() (sure bool) {
 	return true
 }
 
-// notStarted says why the command was not started.
+// notStarted returns the failure that says why the command was not started.
 func (h *hold) notStarted(err error) error {
 	var refused *proc.Refused
 	switch {
@@ -365,7 +365,7 @@ func (h *hold) notStarted(err error) error {
 	return exit.Fail(exit.System, "the system limits processes and memory (ulimit -u, cgroups); the command is not at fault, and was not started", "cannot start the keeper process of %q: %v", h.cfg.Keys[0], err)
 }
 
-// notExecutable says, with the shell's exit codes, why the program cannot be executed.
+// notExecutable returns the failure, with the shell's exit codes, that says why the program cannot be executed.
 func notExecutable(name string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return exit.Fail(exit.NotFound, "is it installed, and in PATH? The command and its arguments are separate words: redlock run KEY -- CMD ARG ...",

@@ -1,5 +1,4 @@
-// Package trial has the verbs that try redlock out: bench measures it, demo shows it, and chaos searches it for
-// faults.
+// Package trial has the verbs that try redlock out: bench measures it, demo shows it, and chaos searches it for faults.
 package trial
 
 import (

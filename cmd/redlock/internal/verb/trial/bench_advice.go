@@ -12,8 +12,8 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 )
 
-// advice says what the figures mean for the settings, by the rules of doctor and of docs/operations.md. Where there
-// are no figures it says nothing.
+// advice returns what the figures mean for the settings, by the rules of doctor and of docs/operations.md; nothing
+// where there are no figures.
 func (r *benchReport) advice() (all []string) {
 	if r.Embedded {
 		return []string{"Nothing for your nodes: these are inside this process. Name yours with --node redis://HOST:PORT,..."}
@@ -37,7 +37,7 @@ func (r *benchReport) advice() (all []string) {
 	return all
 }
 
-// failed counts the locks and releases that failed.
+// failed returns how many locks and releases failed.
 func (r *benchReport) failed() (sum int) {
 	for _, c := range r.Callers {
 		sum += c.Failed.Total()
@@ -48,8 +48,8 @@ func (r *benchReport) failed() (sum int) {
 	return sum
 }
 
-// sorted returns the nodes at which fewer than 1 in 100 steps failed, by p99, which then is that of all steps; and
-// the names of the others.
+// sorted returns the nodes at which fewer than 1 in 100 steps failed, sorted by p99, which then is that of all steps;
+// and the names of the other nodes.
 func (r *benchReport) sorted() (well []nodeFigures, unwell []string) {
 	for _, n := range r.Nodes {
 		if failed := n.Failed.Total(); n.Count > 0 && 100*failed < int(n.Count)+failed {
@@ -85,10 +85,9 @@ func (r *benchReport) adviseNodes(well []nodeFigures, say func(string, ...any)) 
 	}
 }
 
-// adviseTTL says what the shortest TTL is by these figures. Its NodeTimeout must have room for the farthest node,
-// which counts after failures. A lock is renewed after a third of its TTL, so the other two thirds must be longer
-// than the slowest renewal. A cycle and a hand-over take two steps, and a renewal one: the longest of those bounds
-// it.
+// adviseTTL says what the shortest TTL is by these figures. Its NodeTimeout must have room for the farthest node, which
+// counts after failures. A lock is renewed after a third of its TTL, so the other two thirds must be longer than the
+// slowest renewal. A cycle and a hand-over take two steps, and a renewal one: the longest of those bounds it.
 func (r *benchReport) adviseTTL(farthest nodeFigures, say func(string, ...any)) {
 	longest := load.Millis(0)
 	for _, c := range r.Callers {

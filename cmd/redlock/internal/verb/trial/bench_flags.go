@@ -31,8 +31,7 @@ const (
 	// mostCallers limits the effect of a typing error.
 	mostCallers = 10_000
 
-	// defaultCallers are those of the comparison in bench/: one caller, some, and enough to keep a small machine
-	// busy.
+	// defaultCallers are those of the comparison in bench/: one caller, some, and enough to keep a small machine busy.
 	defaultCallers = "1,16,128"
 
 	// easyCallers are for nodes inside this process, which are slow: they interpret each script.
@@ -72,7 +71,7 @@ func parseBench(args []string) (*benchConfig, error) {
 	return cfg, nil
 }
 
-// parseCallers parses a list of numbers.
+// parseCallers parses a list of numbers of callers.
 func parseCallers(value string) (all []int, err error) {
 	const hint = "it is the number of callers, or several such numbers: the default is " + defaultCallers
 	for word := range strings.SplitSeq(value, ",") {

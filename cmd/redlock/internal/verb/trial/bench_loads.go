@@ -106,7 +106,7 @@ func (b *bench) measureHandOver(ctx context.Context) error {
 	return nil
 }
 
-// troubles returns the failures of a measurement for the report.
+// troubles returns the failures of one measurement, in the form of the report.
 func (b *bench) troubles(f *load.Faults) troubles {
 	t := troubles{Failed: f.Failed}
 	if why := (*redlock.QuorumError)(nil); errors.As(f.Last, &why) {

@@ -56,7 +56,7 @@ type troubles struct {
 	Last   string     `json:"last_failure,omitempty"`
 }
 
-// rate is a number per second.
+// rate returns n in a duration as a number per second, to a tenth; 0 if the duration is 0.
 func rate(n uint64, in time.Duration) float64 {
 	if in <= 0 {
 		return 0
@@ -64,7 +64,7 @@ func rate(n uint64, in time.Duration) float64 {
 	return math.Round(10*float64(n)/in.Seconds()) / 10
 }
 
-// heading is what stands above the measurements.
+// heading returns what stands above the measurements.
 func (b *bench) heading() string {
 	each := b.cfg.length + b.cfg.length/10
 	return fmt.Sprintf("%s, and a quorum is %d; TTL %v, so NodeTimeout is %v\nthe names of all locks begin with %s\n%d measurements of %v, with a warm-up each: about %v\n",
@@ -128,7 +128,7 @@ func (r *benchReport) handOverTable() string {
 	return text
 }
 
-// items formats paragraphs, each after a dash, in lines that fit on a screen.
+// items returns paragraphs, each after a dash, in lines that fit on a screen.
 func items(all []string) string {
 	const width = 86
 	var out strings.Builder

@@ -97,7 +97,7 @@ func Chaos(c *console.Console, _ string, args []string) (int, error) {
 	return h.tell()
 }
 
-// plan finds out what can run in which arena.
+// plan makes a campaign for each arena (model, real servers) in which a scenario can run; none: an error.
 func (h *chaosRun) plan() error {
 	cfg := h.cfg
 	for _, arena := range cfg.arenas {
@@ -133,7 +133,7 @@ func (h *chaosRun) plan() error {
 	return nil
 }
 
-// choose takes the scenarios that fit the arena, and notes why others do not.
+// choose gives the campaign p the scenarios that fit its arena, and notes why others do not.
 func (h *chaosRun) choose(p *part) {
 	names := make(map[string][]string) // by the reason
 	for _, s := range h.cfg.scenarios {
@@ -175,7 +175,7 @@ func (h *chaosRun) open() (err error) {
 	return nil
 }
 
-// announcement says what will run.
+// announcement returns what will run, as text.
 func (h *chaosRun) announcement() string {
 	var parts []string
 	share := h.cfg.limit / time.Duration(len(h.parts))

@@ -128,7 +128,7 @@ func (cfg *chaosConfig) addArenas(value string) error {
 	return nil
 }
 
-// check checks the flags as a set, and finds the scenarios.
+// check returns an error if the flags do not fit together, and finds the scenarios that they name.
 func (cfg *chaosConfig) check() (err error) {
 	if cfg.scenarios, err = chaos.FindScenarios(cfg.names); err != nil {
 		var unknown *chaos.UnknownScenario

@@ -14,8 +14,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 )
 
-// How often progress is reported: on a terminal one line is redrawn, elsewhere a line is
-// added.
+// How often progress is reported: on a terminal one line is redrawn, elsewhere a line is added.
 var (
 	redrawEvery = 200 * time.Millisecond
 	LineEvery   = 5 * time.Second
@@ -62,14 +61,14 @@ func newProgress(c *console.Console, quiet bool) *progress {
 	return p
 }
 
-// begin makes part the one that is reported.
+// begin makes the reports be about next, the part of the run that begins.
 func (p *progress) begin(next *part) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.part, p.since, p.last = next, time.Now(), chaos.Progress{}
 }
 
-// note is the Progress callback of a campaign.
+// note is the callback Progress of a campaign: it keeps what the next report says.
 func (p *progress) note(now chaos.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +84,7 @@ func (p *progress) end() {
 	p.clear()
 }
 
-// say is Console.Say beside the line that is drawn.
+// say clears the line that shows the progress, and prints a message, as Console.Say does.
 func (p *progress) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +93,7 @@ func (p *progress) say(format string, args ...any) {
 	p.Console.Flush() // before the line is drawn again
 }
 
-// news is say, unless --json was given.
+// news is say, but prints nothing if --json was given.
 func (p *progress) news(format string, args ...any) {
 	if !p.quiet {
 		p.say(format, args...)
@@ -158,7 +157,7 @@ func (p *progress) tell() {
 	p.drawn = true
 }
 
-// bar draws a share from 0 to 1.
+// bar returns a bar that shows a share from 0 to 1.
 func bar(share float64) string {
 	const length = 20
 	full := min(int(share*length), length)

@@ -84,7 +84,7 @@ func (h *chaosRun) tellAll() {
 	fmt.Fprintf(h.Stdout, "%s\n%s\n", &out, h.verdict())
 }
 
-// verdict is the last line.
+// verdict returns the last line of the result.
 func (h *chaosRun) verdict() string {
 	schedules, holds, violations, bad, must, failed := 0, 0, 0, 0, 0, 0
 	for i := range h.findings {
@@ -161,7 +161,7 @@ func (h *chaosRun) tellReplay() {
 	fmt.Fprint(h.Stdout, &out)
 }
 
-// faultsOf lists the faults of a history.
+// faultsOf returns the faults of a history, a line each.
 func faultsOf(history *chaos.History) []string {
 	faults := []string{}
 	for _, e := range history.Events {
@@ -172,7 +172,7 @@ func faultsOf(history *chaos.History) []string {
 	return faults
 }
 
-// linesOf says in which lines of the history's file the events of a violation are.
+// linesOf returns in which lines of the history's file the events of a violation are.
 func linesOf(v chaos.Violation) string {
 	const most = 12
 	var lines []string

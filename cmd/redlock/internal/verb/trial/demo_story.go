@@ -62,7 +62,7 @@ func (s *story) print(worker, format string, args ...any) {
 	fmt.Fprintf(s.Stdout, "%6.3fs  %-2s %s\n", at.Seconds(), worker, text)
 }
 
-// holding asks the nodes, and counts those that have the token of a lock.
+// holding asks the nodes, and returns how many have the token of a lock.
 func (s *story) holding(l *redlock.Lock) int {
 	n := 0
 	for _, ttl := range s.remaining(l) {
@@ -73,7 +73,7 @@ func (s *story) holding(l *redlock.Lock) int {
 	return n
 }
 
-// remaining asks each node how long it keeps the token of a lock; zero: it does not have it, or is down.
+// remaining returns for how long each node keeps the token of a lock; zero: it does not have it, or is down.
 func (s *story) remaining(l *redlock.Lock) []time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
@@ -96,7 +96,7 @@ func within(d time.Duration, cond func() bool) bool {
 	return true
 }
 
-// short is the beginning of a token, enough to distinguish it.
+// short returns the beginning of a token, enough to distinguish it.
 func short(token string) string { return token[:min(8, len(token))] }
 
 // figure rounds a duration for a line of the demo.
