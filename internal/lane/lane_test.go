@@ -18,7 +18,8 @@ import (
 type stub struct {
 	rtt     time.Duration
 	replies chan []answer
-	batch   []*Request // to be sent: nobody answers it meanwhile
+	batch   []*Request    // to be sent: nobody answers it meanwhile
+	gate    chan struct{} // if not nil, each write waits until it is closed
 
 	mu      *sync.Mutex
 	seen    *[]string
@@ -53,6 +54,9 @@ func (s *stub) Subscribe(context.Context, string, func(), func(string)) error { 
 func (s *stub) Encode(batch []*Request) { s.batch = batch }
 
 func (s *stub) Send() error {
+	if s.gate != nil {
+		<-s.gate
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []answer
@@ -232,6 +236,10 @@ func TestUnsentAcquire(t *testing.T) {
 func TestUnsentAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, seen := open(t, 0, true)
+		gate := make(chan struct{})
+		n.srv.(*stub).gate = gate
+		n.Submit(&Request{Op: wire.Acquire, Claim: claimOf("first", "0", "x"), To: Nobody{}}, time.Now())
+		synctest.Wait() // the writer is busy, so the next ones stay in the queue
 		var before *Claim
 		for _, token := range []string{"1", "2", "3"} { // they are of one key, which the stub would not tell apart
 			c := claimOf("a", token, "s")
@@ -239,8 +247,9 @@ func TestUnsentAttempt(t *testing.T) {
 			n.Submit(&Request{Op: wire.Acquire, Claim: c, To: Nobody{}}, time.Now())
 			before = c
 		}
+		close(gate)
 		synctest.Wait()
-		if seen, want := seen(), []string{"acquire 3"}; !slices.Equal(seen, want) {
+		if seen, want := seen(), []string{"acquire first", "acquire 3"}; !slices.Equal(seen, want) {
 			t.Errorf("the node saw %q, and not %q", seen, want)
 		}
 	})
