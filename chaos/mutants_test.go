@@ -536,8 +536,8 @@ var (
 // mutantsFile has the table of mutants.
 var mutantsFile = filepath.Join("testdata", "mutants.md")
 
-// TestMutantsApply: the edits fit the source as it is, and the table has the mutants, each with so few schedules as it may
-// survive.
+// TestMutantsApply: the edits fit the source as it is, and the table has each mutant. In the arena model it has the schedule
+// that notices, one of the first mostSchedules.
 func TestMutantsApply(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {

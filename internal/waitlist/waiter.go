@@ -267,7 +267,8 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 }
 
 // Withdraw removes the waiter from the nodes' queues, without waiting. If it has the lock (held), only at nodes that
-// have refused, have no vote, or yield (nodeState); else at each: one that granted puts it into its queue when the grant is given back.
+// have refused, have no vote, or yield (nodeState); else at each: one that granted puts it into its queue when the grant
+// is given back.
 func (w *Waiter) Withdraw(held bool) {
 	w.mu.Lock()
 	if w.done {

@@ -248,7 +248,8 @@ func (c *Client) together(rng *rand.Rand) time.Duration {
 	return now.Truncate(c.Plan.TTL) + c.Plan.TTL - now + scenario.Below(rng, c.Plan.RTT)
 }
 
-// inTurn is for how long to wait until a client of a folder asks: at a part of the next beat, within a round trip.
+// inTurn is for how long to wait until a client of a folder asks: until a little later, by at, than a beat (Plan.Beat), and
+// up to a round trip more.
 func (c *Client) inTurn(at time.Duration, rng *rand.Rand) time.Duration {
 	every, now := c.Plan.Beat(), time.Since(c.Start)
 	return (now - at).Truncate(every) + every + at - now + scenario.Below(rng, c.Plan.RTT)

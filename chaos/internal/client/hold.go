@@ -36,7 +36,7 @@ func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 		h.request = c.Plan.DrawNew(rng, c.Number, h.op)
 	}
 	if c.Plan.Scenario.Folder {
-		if time.Since(c.Start) < c.Plan.Beat() { // its client knows no set yet, and a try takes long
+		if time.Since(c.Start) < c.Plan.Beat() { // the client does not know the set yet: a try would take long
 			h.request = c.Plan.Wants[1]
 		}
 		at := c.Plan.Beat() / 4
@@ -91,8 +91,7 @@ func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 	h.release(ctx)
 }
 
-// pairs is the work of the first two clients of a folder: again and again both share a lock below it, and ask for that
-// within a round trip.
+// pairs runs one of the first two clients of a folder (Plan.Beat) until ctx ends.
 func (c *Client) pairs(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(c.Plan.Run.Seed, uint64(c.Number)<<8))
 	c.workers.Go(func() {

@@ -31,8 +31,8 @@ func (c *Client) operate(ctx context.Context) {
 		for n := 0; ctx.Err() == nil; n++ {
 			Wait(ctx, o.pause())
 			c.Process.Pass(0, n)
-			if c.Plan.Scenario.Late > 0 && time.Since(c.Start) > c.Plan.Days[0]*3/4 { // no change is under way when clients ask once
-				return
+			if c.Plan.Scenario.Late > 0 && time.Since(c.Start) > c.Plan.Days[0]*3/4 {
+				return // no change is under way when the clients begin
 			}
 			if ctx.Err() == nil {
 				o.change(ctx)
@@ -98,7 +98,8 @@ func (o *operator) draw() (redlock.Change, string) {
 			return redlock.Change{Remove: leaves}, Removes + leaves
 		}
 	}
-	if o.Plan.Scenario.Rivals || o.Plan.Scenario.Late > 0 { // Rivals: from four members two may be removed at once that leave no node in common
+	// Rivals: from four members two may be removed at once that leave no node in common. Late: the first members go soon.
+	if o.Plan.Scenario.Rivals || o.Plan.Scenario.Late > 0 {
 		if len(members) > max(o.Plan.Scenario.Least, 3) || len(others) == 0 {
 			addr := scenario.Pick(o.rng, members)
 			return redlock.Change{Remove: addr}, Removes + addr

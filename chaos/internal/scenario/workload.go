@@ -55,8 +55,10 @@ func folder(separator string) []history.Request {
 	return []history.Request{{Name: "p"}, {Name: a, Shared: true}, {Name: a, Shared: true}, {Name: b, Shared: true}}
 }
 
-// Beat is how often the clients of a folder ask in turn. Two share a lock below it: not all nodes name the same one as the
-// holder. While they have it, others ask once for the folder, and then more readers come.
+// Beat is how often the clients of a folder take turns. At each beat two clients ask for a shared lock below the folder,
+// within a round trip, so that nodes name either as the holder. While these hold it, others ask once for the folder; a few
+// round trips later more readers come, which must not wait for those. Of three holders that nodes name, a client that asks
+// once may not see each twice (contend in wait.go), and readers may wait for it: so there are two.
 func (p *Plan) Beat() time.Duration { return p.TTL / 16 }
 
 // allNames lists the names of some requests, each once.
