@@ -281,8 +281,7 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 
 // rest waits between two attempts, until messages of nodes say that the next one may succeed, or the pause p is over. The
 // last attempt began at sent, and failed with why. vain counts the failed attempts in a row to which messages led: from
-// manyCalls on, messages end a pause later. next: the new vain; 0: no message came. stopped: ctx has ended, or the Locker
-// closes.
+// manyCalls on, messages end a pause later. next: the new vain; 0: no message came. stopped: ctx ended, or Close.
 func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent time.Time, vain int) (next int, stopped bool) {
 	c.trace.wait(why)
 	if vain >= manyCalls {

@@ -173,8 +173,7 @@ func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 	return slot, nil
 }
 
-// nothing makes the error of a Break that found no token: ErrLost if a quorum answered, else ErrNoQuorum and, if ctx ended,
-// ctx's.
+// nothing makes the error of a Break that found no token: ErrLost if a quorum answered, else ErrNoQuorum (with ended(ctx)).
 func (b *breaking) nothing(ctx context.Context, quorum int, nodes []NodeStatus) error {
 	e := &QuorumError{Op: "break", Name: b.handle.Name, N: len(nodes), Need: quorum, Kind: ErrNoQuorum}
 	for _, n := range nodes {
