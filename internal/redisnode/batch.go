@@ -220,8 +220,7 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	w.End()
 }
 
-// call begins the call of a loaded script by hash, with keys, and more as the last key ("": none). Arguments and w.End
-// follow.
+// call begins the call of a loaded script by hash, with keys, and a last key, more ("": none). Arguments and w.End follow.
 func call(w *resp.Writer, hash string, keys []string, more string) {
 	n := len(keys)
 	if more != "" {
