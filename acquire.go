@@ -24,14 +24,14 @@ import (
 // Options.NodeTimeout (TTL/2, if that is shorter), and returns early when ctx ends. The first call on new nodes also stores
 // a description of their set (its members and settings) on them, which adds at most one and a half times that.
 //
-// If another client has the lock, TryAcquire returns at once; but soon after the middle of its time if too few of the
-// holder's nodes are up to tell the holder from a client that is still asking. If several clients ask in the same instant,
-// as cron jobs do, each may get some of the nodes, and none a quorum. They then settle it by the order in which they came,
-// and one of them gets the lock. As a rule that takes up to nine round trips: use a longer NodeTimeout where a round trip
-// takes more than a ninth of it.
+// If another client has the lock, TryAcquire returns at once. If too few of the holder's nodes answer to tell a holder from
+// a client that is still asking, it returns soon after half its time. If several clients ask in the same instant, as cron
+// jobs do, each may get some of the nodes, and none a quorum. They then settle it by the order in which they came, and one
+// of them gets the lock. As a rule that takes up to nine round trips: use a longer NodeTimeout where a round trip takes more
+// than a ninth of it.
 //
 // The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError]. If ctx has ended, it is also ctx's; if before
-// the call, as a rule only that. A failed call leaves nothing behind: a node that is away drops the token at its TTL.
+// the call, as a rule only ctx's. A failed call leaves nothing behind: a node that is away drops the token at its TTL.
 func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	c, l, err := lk.call(ctx, "try-acquire", name, options)
 	if c == nil {
@@ -97,10 +97,10 @@ type call struct {
 	*acquisition
 }
 
-// call checks name and options. op names the operation in traces. One result is not nil: the call that is to acquire the
-// lock; or the Lock, a new handle of a lock of ctx that a reentrant call joins, without asking a node; or the error, for an
-// invalid call. The keys are planned by the set's settings if they are known, else by the program's own. If the set's turn
-// out to be others, the call starts over later (errAgain), with its rank among the waiters.
+// call checks name and options; op names the operation in traces. It returns the call that is to acquire the lock; or, if a
+// reentrant call joins a lock from whose context (Lock.Context) ctx was made, a new handle of it, without asking a node; or
+// the error of an invalid call. The keys are planned by the set's settings if known, else by this Locker's Options. If the
+// set's turn out to differ, the call starts over later (errAgain), with its rank among the waiters.
 func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption) (*call, *Lock, error) {
 	if err := lk.made(); err != nil {
 		return nil, nil, err
@@ -188,8 +188,8 @@ func (c *call) waitFor(d time.Duration) (*Lock, error) {
 	return nil, why
 }
 
-// inTurn waits until the call's waiter w is the first in its local queue, then makes attempts. Then w asks the nodes to
-// leave their queues (Withdraw), but stays in the local one. The error is that of attempts, or why w's turn never came.
+// inTurn waits until the call's waiter w is the first in its local queue, makes attempts, and then, with the lock or
+// without, removes w from the nodes' queues, not from the local one. The error is attempts', or why w's turn never came.
 func (c *call) inTurn(w *waitlist.Waiter) (*Lock, error) {
 	if turn := w.Turn(); turn != nil {
 		c.trace.wait(nil)
@@ -280,8 +280,8 @@ func (c *call) attempts(w *waitlist.Waiter) (*Lock, error) {
 }
 
 // rest waits between two attempts, until messages of nodes say that the next one may succeed, or the pause p is over. The
-// last attempt began at sent, and failed with why. vain is how many attempts in a row failed although messages had led to
-// them; next is that number for the next attempt, 0 if no message came. stopped: ctx has ended or the Locker closes.
+// last attempt began at sent, and failed with why. vain counts the failed attempts in a row to which messages led: from
+// manyCalls on, messages end a pause later. next: the new vain; 0: no message came. stopped: ctx ended, or Close.
 func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent time.Time, vain int) (next int, stopped bool) {
 	c.trace.wait(why)
 	if vain >= manyCalls {
@@ -297,7 +297,7 @@ func (c *call) rest(w *waitlist.Waiter, why *QuorumError, p waitlist.Pause, sent
 
 // shutOut records the nodes' answers to the last attempt, whose error is why, and reports whether waiting is of no use:
 // without the nodes that have refused this client (a wrong password, say) for refusalPatience, no quorum is left. Then it
-// changes why to say that. A node that is down counts with the error for which it is down.
+// changes why to say that, for the caller to return. The answer of a node that is down is the error of its last connection.
 func (c *call) shutOut(why *QuorumError) bool {
 	now := c.lk.now()
 	for _, n := range why.Nodes() {
@@ -362,8 +362,8 @@ func (c *call) tryOnce() (*Lock, error) {
 // attempt cannot be made, or the nodes' answers are no votes (wire.PlainAnswer): the next attempt is by the script, which
 // names the holder and puts a waiter into the queues. Other errors are those of round and settled.
 //
-// Two attempts cost more than one, and after a failed plain attempt another one soon would fail, too. So a Locker makes at
-// most one that fails for each name and plainPause. It may keep the lock from the first waiter of a queue for a round trip.
+// After a failed plain attempt, which may keep the lock from the first waiter of a queue for a round trip, another one soon
+// would fail, too, and two attempts cost more than one. So for plainPause after it, plain returns errNeedsScript at once.
 func (c *call) plain() (*Lock, error) {
 	if c.modes != string(wire.ModeX) || c.separator != "" {
 		return nil, errNeedsScript
@@ -530,9 +530,9 @@ func (c *call) failed(r *round, unfenced error, now time.Time) error {
 }
 
 // giveUp ends a lock whose round has failed with err, and sends a release to the nodes that may have granted it; it does not
-// wait. ctx is the call's. The waiter of a call that goes on keeps its place in the nodes' queues, to ask again by the time
-// until, if the lock is held; or if its fence could not be stored: a larger one was stored for another attempt, which was
-// refused as a rule (plain commands store a number before they know), and to which the waiter must not lose its turn.
+// wait. ctx is the call's. If the call goes on, its waiter keeps its place at nodes that get the release by until, in two
+// cases: the lock is held; or its fence could not be stored, since a larger one was, for another attempt. That was refused
+// as a rule (plain commands store a number before they know), and the waiter must not lose its turn to it.
 func (l *Lock) giveUp(err error, ctx context.Context, until time.Time) {
 	keep := l.waiter != nil && (errors.Is(err, ErrHeld) || errors.Is(err, errUnfenced)) && ended(ctx) == nil && !l.locker.isClosing()
 	l.mu.Lock()
@@ -622,8 +622,8 @@ func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
 	return lk.settings().bounds(a)
 }
 
-// askMaxTTL asks the members for the set's MaxTTL if ttl is longer than the one that is known: a client learns of a change
-// only with its next request. The answer goes to the settings. askMaxTTL waits for nodeTimeout(ttl) at most.
+// askMaxTTL asks the members for the set's MaxTTL if ttl is longer than the known one: a client learns of a change only with
+// its next request. It waits for nodeTimeout(ttl) at most. An answer changes lk.settings(), which the caller then reads.
 func (lk *Locker) askMaxTTL(ctx context.Context, ttl time.Duration) {
 	if o := lk.settings(); o.Quarantine > 0 && o.over(ttl) {
 		lk.lanes.Ask(ctx, lk.nodeTimeout(ttl))
@@ -662,9 +662,9 @@ func (c *call) settled() error {
 	return nil
 }
 
-// unasked makes the error of a call that has asked no node for the lock when its time is over: the set's description was not
-// known, or a clock was set. The error says why each node is away, and is ctx's, too, if ctx has ended; its Elapsed counts
-// from began.
+// unasked makes the error of a call that has asked no node for the lock when its time is over: its turn in the local queue
+// did not come, the set's description was not known, or this client's clock was set forward. The error says why each node is
+// away, and is ctx's, too, if ctx has ended; its Elapsed counts from began.
 func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
 	r := c.lk.newRound(wire.Acquire, c.lk.newLock(c.acquisition, 0, c.lk.newToken(c.acquisition, "")), nil)
 	r.sent = began
@@ -678,13 +678,14 @@ func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
 }
 
 // awaitVotes is for a TryAcquire that failed with err as nodes had no vote: they did not keep the description of the set
-// (members, settings). It returns true when one of these votes: try again. It returns false if err names no such node, at
-// the call's deadline, or when ctx ends (err then says so). Such a node has lost its data. Whether this client may give it
-// the description depends on the answers of the others (mayTell in internal/set/members.go), which may come a moment later.
-// So awaitVotes asks all for their markers (a key that names one life of a node's data), which a refusal does not show.
+// (members, settings) by which this client goes. Either a node has lost its data: whether the client may give it the
+// description depends on the others' answers (mayTell in internal/set/members.go), which may come a bit later. Or the set
+// was changed: nodes that keep the next description never vote by the one before, and too few have answered for the client
+// to go by the next.
 //
-// Or the set was changed meanwhile: nodes that keep the next description never vote by the one before, and too few have
-// answered for this client to go by the next one. Then it returns true when the client goes by another description.
+// awaitVotes asks all for their markers (a key that names one life of a node's data), which a refusal does not show. It
+// returns true when one of these nodes votes, or the client goes by another description: try again. It returns false if err
+// names no such node, at the call's deadline, or when ctx ends (err then says so).
 func (c *call) awaitVotes(err error) bool {
 	why := quorumError(err)
 	if why == nil || !slices.ContainsFunc(why.Nodes(), (*NodeError).untold) {

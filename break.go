@@ -15,29 +15,29 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Break takes a lock away from its holder: each node deletes this token, and no other one, from the name's keys, and
-// wakes the first waiter, as for a release. [Status] has the token: Status.Token, or that of one of Status.Holders. The
-// lock may be of any kind: exclusive, shared, a slot, below folders. It may be of another library, which has no fence.
+// Break takes a lock away from its holder: each node deletes this token, and no other one, from the name's keys, and wakes
+// the first waiter, as for a release. [Status] has the token: Status.Token, or that of one of Status.Holders. The lock may
+// be of any kind: exclusive, shared, a slot, in a folder (Options.Separator); or another library's, which has no fence.
 //
-// Break does not stop the holder. The holder's next extension fails with ErrLost. A lock that is renewed is extended
-// every third of its TTL; a lock that is not extended is valid for its holder until its validity ends, within a TTL.
-// Until then the holder may go on writing. The next lock's fence is larger than the broken one's: a resource that
-// rejects smaller fences refuses these writes after the next holder's first one.
+// Break does not stop the holder. The holder's next extension fails with ErrLost. A lock that is renewed is extended every
+// third of its TTL; a lock that is not extended is valid for its holder until its validity ends, within a TTL. Until then
+// the holder may go on writing. The next lock's fence is larger than the broken one's: a resource that rejects smaller
+// fences refuses these writes after the next holder's first one.
 //
 // Break returns nil if a quorum of nodes has confirmed that the token is gone. Then no extension that begins later is
-// confirmed, and every lock whose attempt begins later has a larger fence. The other nodes get the request as soon as
-// they can be reached, while the Locker is open; the TTL is the backstop.
+// confirmed, and every lock whose attempt begins later has a larger fence. The other nodes get the request as soon as they
+// can be reached, while the Locker is open; the TTL is the backstop.
 //
-// An error that is ErrLost says that the lock had ended before: no node of a quorum had the token. Nothing was changed.
-// ErrNoQuorum says that too few nodes have confirmed: those that the error names may still have the token, and its
-// holder may keep the lock and extend it. Call Break again once they can be reached.
+// An error that is ErrLost says that the lock had ended before: a quorum of nodes answered, and none had the token. Nothing
+// was changed. ErrNoQuorum says that too few nodes have confirmed: those that the error names may still have the token, and
+// its holder may keep the lock and extend it. Call Break again once they can be reached. If ctx ended, it is ctx's, too.
 //
-// Break takes three rounds as a rule: it looks for the token, asks the nodes to note that it is broken, and checks that
-// they have. Each takes at most Options.NodeTimeout. There are more while nodes lose their data, or the set is changed;
-// and for a slot, to find which one.
+// Break takes three rounds as a rule: it looks for the token, asks the nodes to note that it is broken, and checks that they
+// have. Each takes at most Options.NodeTimeout. There are more while nodes lose their data, or the set is changed; and for a
+// slot, to find which one.
 //
-// A lock of several names (Also) ends as a whole if it is broken at one of them, for no extension is confirmed any
-// more. The keys of its other names go with their TTL, or when each of these names is broken, too.
+// A lock of several names (Also) ends as a whole if it is broken at one of them, for no extension is confirmed any more. The
+// keys of its other names go with their TTL, or when each of these names is broken, too.
 func (lk *Locker) Break(ctx context.Context, name, token string) error {
 	if err := lk.made(); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 	return slot, nil
 }
 
-// nothing makes the error of a Break that found the token at no node: ErrLost if a quorum has answered, else ErrNoQuorum.
+// nothing makes the error of a Break that found no token: ErrLost if a quorum answered, else ErrNoQuorum (with ended(ctx)).
 func (b *breaking) nothing(ctx context.Context, quorum int, nodes []NodeStatus) error {
 	e := &QuorumError{Op: "break", Name: b.handle.Name, N: len(nodes), Need: quorum, Kind: ErrNoQuorum}
 	for _, n := range nodes {
@@ -200,7 +200,8 @@ func (b *breaking) nothing(ctx context.Context, quorum int, nodes []NodeStatus) 
 // slotsAtOnce is how many slots the nodes are asked about in one round.
 const slotsAtOnce = 50
 
-// findSlot looks for the number of the slot that the token holds, at the keys of all slots, and sets it in b.handle.
+// findSlot looks for the number of the slot that the token holds, at the keys of all slots, and sets it in b.handle. If it
+// finds none, the error is ctx's, or find's if the token is gone by now, or says that no node has the key of such a slot.
 func (b *breaking) findSlot(ctx context.Context) error {
 	view := b.locker.lanes.View()
 	for first := 1; first <= MaxSlots; first += slotsAtOnce {
@@ -233,8 +234,8 @@ func (b *breaking) slotAmong(ctx context.Context, view *set.View, first, last in
 	return slot
 }
 
-// inspect asks all nodes of the view for the values of these keys, and calls take with each answer, until take returns true,
-// a NodeTimeout is over, or ctx ends.
+// inspect asks all nodes of the view for the values of these keys, and calls take, on this goroutine, with each answer (an
+// error, if the node is down), until take returns true, a NodeTimeout is over, or ctx ends.
 func (b *breaking) inspect(ctx context.Context, view *set.View, keys []string, take func(answer) (enough bool)) {
 	lk := b.locker
 	answers := make(answers, len(view.Lanes)*len(keys))
@@ -356,7 +357,7 @@ func (b *breaking) checkMarkers(ctx context.Context, view *set.View, marks []str
 	return e.Cause == nil, e
 }
 
-// answered reports for each node, in the order of the view, whether its answer to the release r is a vote, yes or no.
+// answered reports for each node, in the view's order, whether its answer to the release r counts as a vote, yes or no.
 func (r *round) answered() []bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

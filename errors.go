@@ -201,7 +201,7 @@ func (e *NodeError) votes() bool {
 	return is && untold.Votes()
 }
 
-// outdated reports whether the node was untold (had no vote), and the client now goes by another description, known.
+// outdated reports whether the node was untold (had no vote), and known, the client's description now, is another than then.
 func (e *NodeError) outdated(known *wire.Description) bool {
 	by, is := e.Err.(vote.UntoldError)
 	return is && by.Outdated(known)
@@ -395,7 +395,7 @@ type shutOuts struct {
 	of map[string]*shutOut
 }
 
-// enter returns the record of which nodes refuse the calls of a local queue. The caller must call leave at the call's end.
+// enter returns the record of which nodes refuse the calls of a local queue (its name). They share it; each must call leave.
 func (s *shutOuts) enter(queue string) *shutOut {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -502,6 +502,7 @@ type Identity struct {
 }
 
 // Identify returns what a token says of its attempt: the token of a [Lock], of a [Status], or the Holder of a [NodeError].
+// For a token of another library it is zero.
 func Identify(token string) Identity {
 	who, ok := wire.Identify(token)
 	if !ok {

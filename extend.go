@@ -18,11 +18,12 @@ import (
 // Extend renews the lock once, to its full TTL from now. It is bounded by ctx and by Options.NodeTimeout.
 //
 // An error that is ErrLost means that the lock has ended. Any other, ErrNoQuorum for instance, leaves the lock as it is:
-// valid until [Lock.Until], and worth another try, unless this process has released or detached it, or closed the Locker.
+// valid until [Lock.Until], and worth another try. A lock that this process has released or detached, or whose Locker it has
+// closed (ErrClosed), has another error, too, but no try helps.
 //
-// Validity counts from before the first byte of a request that a quorum has confirmed, and only from its confirmation on: an
-// extension without replies moves nothing. Replies that come after Extend has returned count as well, as long as the lock is
-// valid: then [Lock.Until] moves although the error said otherwise.
+// Validity counts from before the request was sent, once a quorum has confirmed it: an extension without replies moves
+// nothing. Replies that come after Extend has returned count as well, while the lock is valid: then [Lock.Until] moves
+// although the error said otherwise.
 func (l *Lock) Extend(ctx context.Context) error {
 	if !l.acquired() {
 		return errNoLock
@@ -91,7 +92,7 @@ func (l *Lock) acquireExtendSem(ctx context.Context, hold *Lock) error {
 	return err
 }
 
-// extendSlot returns extendSem, the semaphore by which extensions of the lock take turns, and makes it if there is none.
+// extendSlot returns extendSem, a channel with room for the one extension under way, and makes it if needed. It takes l.mu.
 func (l *Lock) extendSlot() chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,7 +248,7 @@ func (i item) Renew() renew.Renewal {
 	return renewal{i.locker.newRound(wire.Extend, i.Lock, settle)}
 }
 
-// settle makes package renew end the renewal r, unless r has timed out. The goroutine of the deciding vote calls it.
+// settle makes package renew finish the extension r, unless it has timed out. The goroutine of the deciding vote calls it.
 func settle(r *round) { r.locker.renewals.Settle(&r.lock.renewal, renewal{r}) }
 
 func (i item) Renewed(res renew.Result) {
@@ -305,8 +306,8 @@ func (r renewal) End() renew.Result {
 
 func (r renewal) Abandon(err error) renew.Result { return r.over(err) }
 
-// over gives back the semaphore extendSem and the round, and makes the Result, for hooks. err is why the renewal failed, or
-// nil.
+// over lets the next extension begin (extendSem), recycles the round (do not use r after it), and makes the Result, for
+// hooks. err is why the renewal failed, or nil.
 func (r renewal) over(err error) renew.Result {
 	l, res := r.lock, renew.Result{Err: err, Sent: r.sent, Op: r.trace}
 	r.drop()

@@ -111,9 +111,9 @@ func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time
 
 // concede allows the next attempt a fence (fencing token) that is far ahead of the time (a.ahead), as far as a quorum needs,
 // and returns true. It does so if an attempt failed with err because fences are far ahead at some nodes, and the others are
-// no quorum. A minority that is ahead only costs its votes, so it misleads nobody. But where all clocks were wrong together,
-// and are right now, their numbers are those of earlier locks, and the next one has to be larger. That endangers no order
-// that a quorum of counters keeps. Only when a node has lost its counters must numbers be near the time.
+// no quorum. False: err stands. A minority that is ahead only costs its votes, so it misleads nobody. But where all clocks
+// were wrong together, and are right now, their numbers are those of earlier locks, and the next one has to be larger. That
+// endangers no order: the counters of a quorum keep it. Only when a node has lost them must numbers be near the time.
 func (a *acquisition) concede(err error) bool {
 	why := quorumError(err)
 	if why == nil {

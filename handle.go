@@ -240,7 +240,7 @@ func (c *lockContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// held yields the locks of this Locker from whose contexts (Lock.Context) ctx was made, the innermost first.
+// held yields the locks of this Locker, ended or not, from whose contexts (Lock.Context) ctx was made, the innermost first.
 func (lk *Locker) held(ctx context.Context) iter.Seq[*Lock] {
 	return func(yield func(*Lock) bool) {
 		for {

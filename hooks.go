@@ -421,7 +421,7 @@ func (c *callbacks) begins(ctx context.Context, clock Clock, op, name string, l 
 	return t
 }
 
-// renewing returns the context for the renewals of a lock: the values are those of its acquisition's, and it never ends.
+// renewing returns the context for a lock's renewals. It has its acquisition's values, none if t is nil, and never ends.
 func (t *opTrace) renewing() context.Context {
 	if t == nil {
 		return context.Background()

@@ -269,7 +269,7 @@ func (s *Status) until(quorum int) {
 }
 
 // numbered sets s.Fence, by the nodes with the holder's token and a vote, to the number that a quorum of them has reached;
-// 0: they are too few. The largest may be no fence: a node that lost its data and got the lock again begins at its time.
+// 0: they are too few. The largest may be no fence: a node that lost its data and got the token again numbers by its clock.
 func (s *Status) numbered(quorum int) {
 	var numbers []int64
 	for _, n := range s.Nodes {
@@ -300,8 +300,9 @@ func (lk *Locker) survey(ctx context.Context, name string, enough int) (*set.Vie
 	}
 }
 
-// askAbout asks the nodes of a view about a name, and waits for all of them, for a NodeTimeout at most. If enough is not 0,
-// it also returns as soon as that many nodes with a vote have answered. A node without an answer has OutcomeTimeout then.
+// askAbout asks the nodes of a view about a name, and returns a NodeStatus for each, in order. It waits for all, a
+// NodeTimeout at most, or until ctx ends. If enough is not 0, it waits only until that many nodes with a vote have answered.
+// A node that has not answered by then has OutcomeTimeout.
 func (lk *Locker) askAbout(ctx context.Context, view *set.View, name string, enough int) []NodeStatus {
 	n := len(view.Lanes)
 	c := &census{left: n, wanted: enough, replied: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}

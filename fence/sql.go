@@ -27,19 +27,19 @@ func Tx(ctx context.Context, db *sql.DB, name string, fence int64, f func(*sql.T
 	return Fences.Tx(ctx, db, name, fence, f)
 }
 
-// Tx calls f in a transaction for the holder that has this fence, on the resource with this name. No transaction of
-// that name with a larger fence was committed before, and no other one of that name runs until this one ends. Every
-// access under the lock to what the lock protects must be in such a transaction.
+// Tx calls f in a transaction for the holder that has this fence, on the resource with this name. No transaction of that
+// name with a larger fence was committed before, and no other one of that name runs until this one ends. Every access under
+// the lock to what the lock protects must be in such a transaction.
 //
-// If a transaction with a larger fence was committed before, Tx returns [ErrStale], and does not call f. If f returns
-// an error, or the commit fails, the transaction is rolled back, and Tx returns that error. Then its number is taken
-// back with all else, so what f has read does not count. After an error of the commit, such as that of a broken
+// If a transaction with a larger fence was committed before, Tx returns [ErrStale], and does not call f. If f returns an
+// error, or the commit fails, the transaction is rolled back, and Tx returns that error. Then its fence is not stored, and
+// an earlier holder may still write: discard what f has read. After an error of the commit, such as that of a broken
 // connection, the transaction may have been committed all the same.
 //
-// The transaction has the database's default isolation. It waits for other transactions of that name, as long as ctx
-// and the database allow: SQLite gives up after its busy timeout. A holder that is stopped in the transaction keeps
-// others out for as long; PostgreSQL ends it after idle_in_transaction_session_timeout. If ctx ends, the transaction is
-// rolled back: give it the lock's context.
+// The transaction has the database's default isolation. It waits for other transactions of that name, as long as ctx and the
+// database allow: SQLite gives up after its busy timeout. A holder that is stopped in the transaction keeps others out for
+// as long; PostgreSQL ends it after idle_in_transaction_session_timeout. If ctx ends, the transaction is rolled back: give
+// it the lock's context.
 func (t Table) Tx(ctx context.Context, db *sql.DB, name string, fence int64, f func(*sql.Tx) error) error {
 	if err := checkNamed("name", name, fence); err != nil {
 		return err

@@ -59,7 +59,7 @@ func (w *Writer) add(p []byte) {
 	})
 }
 
-// Flush waits until all is written, and returns the error of the last failed write; ctx's cause if ctx ends first.
+// Flush waits until all is written, and returns the error of the last write that ever failed; ctx's cause if ctx ends first.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.mu.Lock()
 	if w.dropped > 0 && w.waiting < w.bound {
@@ -74,7 +74,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	return w.err
 }
 
-// Close waits as Flush does, for at most limit, and then ends the Writer: what is written afterwards is lost.
+// Close waits as Flush does, at most for limit (then the error is context.DeadlineExceeded). What is written later is lost.
 func (w *Writer) Close(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

@@ -22,15 +22,16 @@ import (
 // A Func makes a connection: the type of redis.Options.Dialer.
 type Func func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Plain returns a Func that makes connections without TLS. Each gets at most timeout, and ends with its context.
+// Plain returns a Func that makes connections without TLS. timeout and the Func's ctx bound the dialing, not the connection.
 func Plain(timeout time.Duration) Func {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, addr)
 	}
 }
 
-// Secure returns a Func that makes connections with TLS. It calls settings for each one, since files with certificates
-// may have been replaced. Unless the settings have a ServerName, the certificate must be for the host in the address.
+// Secure returns a Func that makes connections with TLS. timeout bounds dialing and handshake together. The Func calls
+// settings for each connection, since files with certificates may have been replaced, and returns its error as it is. Unless
+// the settings have a ServerName, the certificate must be for the host in the address.
 func Secure(timeout time.Duration, settings func() (*tls.Config, error)) Func {
 	plain := Plain(timeout)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -105,9 +106,9 @@ func Host(addr string) string {
 	return addr
 }
 
-// shake makes a TLS connection of conn. A Redis port without TLS takes the handshake for the beginning of a line, and
-// waits for its end, which never comes, since the handshake has a NUL. So the handshake gets three quarters of the time
-// until ctx ends. Then again makes another connection: if a PING on it is answered, the error is ErrPlain.
+// shake makes a TLS connection of conn, which the caller closes after an error. A Redis port without TLS takes the handshake
+// for the beginning of a line, and waits for its end, which never comes, since the handshake has a NUL. So it gets three
+// quarters of the time until ctx ends. If it times out, and a connection from again answers a PING, the error is ErrPlain.
 func shake(ctx context.Context, conn net.Conn, settings *tls.Config, again func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	until, _ := ctx.Deadline()
 	if err := conn.SetDeadline(time.Now().Add(time.Until(until) * 3 / 4)); err != nil {

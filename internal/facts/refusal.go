@@ -2,8 +2,8 @@ package facts
 
 import "strings"
 
-// Code returns the word for the kind of a server's error, such as NOPERM or OOM: the first of its text, but for errors
-// of commands within a script.
+// Code returns the word for the kind of a server's error, such as NOPERM or OOM: the first of its text. For the error of a
+// command within a script, that is the command's word, even if the text begins with "ERR Error running script".
 func Code(text string) string {
 	switch {
 	// Denied by an ACL: since 7.2, and before. Neither text has the code NOPERM.

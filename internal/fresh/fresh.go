@@ -85,7 +85,7 @@ func Settle(ctx context.Context, client *redis.Client) error {
 	return client.Set(ctx, script.Marker, mark, 0).Err()
 }
 
-// settled returns the marker of a server as if it had run for ten years, from the run_id and the time that it reports.
+// settled returns a marker that says that the server (run_id) has had its data for ten years: so its node votes at once.
 func settled(ctx context.Context, client *redis.Client) (string, error) {
 	info, err := client.Info(ctx, "server").Result()
 	if err != nil {

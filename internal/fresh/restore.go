@@ -27,9 +27,9 @@ redis.call('DEL', KEYS[2], KEYS[3])
 redis.call('SET', KEYS[1], ARGV[1])
 return 1`
 
-// Restore makes a node forget its set, as Forget does, and makes it a member of another one in the same step: so no
-// client tells it another description in between. An operator decides this. told is what the node is to keep, and
-// before what the operator has seen it keep. If it keeps something else, Restore changes nothing, and returns false.
+// Restore makes a node forget its set, as Forget does, and makes it a member of another one in one step: so no client tells
+// it another description in between. told is what the node is to keep, and before the text (Kept.String) that the operator
+// has seen it keep. If it keeps another one, Restore changes nothing, and returns false. After an error, call it again.
 func Restore(ctx context.Context, client *redis.Client, told wire.Kept, before string) (bool, error) {
 	n, err := client.Eval(ctx, restore, []string{script.Told, script.Marker, script.Choice}, told.String(), before).Int()
 	return n == 1, err

@@ -73,7 +73,7 @@ func locked(lk *redlock.Locker, name string, f func() error) func(context.Contex
 var errOutOfPaper = errors.New("out of paper")
 
 // UnderLock runs three functions under a lock: one succeeds, one fails and one panics. It returns the result of each as
-// text, and stops with an error text if the lock is not free afterwards.
+// text. If the lock is not free after one, the last text is the error of TryAcquire, and the others do not run.
 func UnderLock(ctx context.Context, lk *redlock.Locker, name string) (said []string) {
 	for _, f := range []func() error{
 		func() error { return nil },

@@ -134,7 +134,7 @@ func (n *Lane) read() {
 }
 
 // setBroken records err as the reason why the connection has failed, unless one is on record, and returns the reason on
-// record. It replaces net.ErrClosed, which only says that this process has closed the connection.
+// record. A recorded net.ErrClosed counts as none: it only says that this process has closed the connection. It takes n.mu.
 func (n *Lane) setBroken(err error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -199,7 +199,7 @@ func (n *Lane) connect() bool {
 	}
 }
 
-// returned notes that the writer's call of Connect or Join has returned: for owing, the server owes it no answer any more.
+// returned notes that the writer's call of Connect or Join has returned, so that owing counts it no longer. It takes n.mu.
 func (n *Lane) returned() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -410,11 +410,11 @@ const maxReloads = 5
 // not answered (q.Open, or see below); or a Wake, which calls the waiters (q.Waited); nil: none. Caller holds n.mu.
 //
 // A server that does not know a script, or has another marker than q says (the key that shows that no data was lost), has
-// not carried q out, so q is sent again when the node has been joined again. So is an extension: it may have been carried
-// out, but does not count under the node's new description of the set. What was written behind q may have been carried out,
-// since another client may have loaded the scripts in between. So an acquire is not sent again if its release was submitted
-// since. An acquire of plain commands never is: it needs no script and has been carried out. A second SET could say OK after
-// another client has had the lock in between, and the number of the first SET is stored (NO_RESEND in docs/model).
+// not carried q out, so q is sent again when the node has been joined again. An extension may have been carried out, but
+// does not count under the node's new description of the set, so it is sent, too. What was written behind q may have been
+// carried out: another client may have loaded the scripts in between. So an acquire is not sent again if its release was
+// submitted since. An acquire of plain commands never is: it needs no script and has been carried out. A second SET could
+// say OK after another client has had the lock in between, with the fence stored before that (NO_RESEND in docs/model).
 func (n *Lane) reopen(q *Request) *Request {
 	switch {
 	case q.Open:

@@ -76,8 +76,8 @@ type pendingRelease struct {
 	until time.Time
 }
 
-// New makes the lane to srv, and begins to connect; node judges the replies. It sends index to tried, if not nil, when the
-// first attempt to connect has ended, well or not. The caller ends the lane by Retire and then Close.
+// New makes the lane to srv, with this Index and Name, and begins to connect; node judges the replies. When its first
+// attempt to connect ends, well or not, the lane sends index to tried, if not nil. End it by Retire and then Close.
 func New(index int, name string, srv Server, node Node, cfg *Config, tried chan<- int) *Lane {
 	n := &Lane{
 		Index: index, Name: name, clock: cfg.Clock, host: cfg.Host, node: node, srv: srv, timeout: cfg.NodeTimeout,
@@ -178,8 +178,8 @@ func (n *Lane) answer(q *Request, r wire.Reply) {
 	q.To.Deliver(n, q)
 }
 
-// late reports whether q's deadline is over at now, so that nobody wants the answer; false if q has none. From then on the
-// token of a late release counts as absent. Caller holds n.mu.
+// late reports whether q's deadline is over at now, so that nobody wants the answer; false if q has none. If q is a release,
+// late also notes its token as absent: its TTL is over (gone). Caller holds n.mu.
 func (n *Lane) late(q *Request, now time.Time) bool {
 	if q.Deadline.IsZero() || !now.After(q.Deadline) {
 		return false
@@ -190,8 +190,8 @@ func (n *Lane) late(q *Request, now time.Time) bool {
 	return true
 }
 
-// owing returns how long, at now, the server has owed an answer: to the writer's call of Connect, Join or Refresh, or else
-// to the oldest unanswered batch, since that left or the one before was answered. 0: it owes none. Caller holds n.mu.
+// owing returns how long, at now, the server has owed an answer (0: it owes none): since the writer called Connect, Join or
+// Refresh; else since the oldest unanswered batch left or, if later, the one before was answered. Caller holds n.mu.
 func (n *Lane) owing(now time.Time) time.Duration {
 	switch {
 	case !n.writerWaits.IsZero():
@@ -381,7 +381,7 @@ func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMe
 // Ended reports whether the lane has delivered all its answers, and takes no requests any more.
 func (n *Lane) Ended() bool { return n.ended.Load() }
 
-// Weigh returns how many requests the lane holds: those in the queue, and releases that no reply has settled.
+// Weigh returns how many requests wait in the lane (a use of memory): unsent ones, and releases that no reply has settled.
 func (n *Lane) Weigh() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -62,7 +62,7 @@ func (q *Request) Step() wire.Op {
 	return q.Op
 }
 
-// Counts reports whether a grant of q can be a vote for a lock: q is an acquire, an extension or a raise.
+// Counts reports whether a grant of q can be a vote for a lock: q is an acquire, an extension or a raise (of the fence).
 func (q *Request) Counts() bool {
 	return q.Op == wire.Acquire || q.Op == wire.Extend || q.Op == wire.Raise
 }
@@ -151,8 +151,8 @@ type Claim struct {
 	places Places
 }
 
-// Span gives the claim its places (Places) for n nodes, which say that no node has its token yet. A claim without places can
-// only ask nodes: it takes nothing, and gives nothing back.
+// Span gives the claim its places (Places) for n nodes, none of which has its token. Call it once, before the first request.
+// A claim without places can only ask nodes: it takes nothing, and gives nothing back.
 func (c *Claim) Span(n int) { c.places = make(Places, max(n, 1)) }
 
 // Places returns how many places the claim has, used or not. Those of lanes that have ended count.
@@ -187,8 +187,8 @@ const (
 
 // gone returns until when the lane sends a release again that is submitted at now: two TTLs. A node that hung may carry out
 // an acquire by the script within its deadline, and an extension while the token is there, which then stays for a last TTL.
-// An acquire of plain commands has no deadline at the node. A node that hung, or whose connection was given up, may carry it
-// out even later. The token then stays for a TTL, if the release was not written behind the acquire, and is no vote.
+// An acquire of plain commands has no deadline at the node: a node that hung, or whose connection was given up, may carry it
+// out after the two TTLs, with no release behind it. The token then stays for a TTL, and harms no lock, since it is no vote.
 func (c *Claim) gone(now time.Time) time.Time { return now.Add(2 * c.TTL) }
 
 // Places notes, for each node, whether a claim's token may be there: one place for each lane that has something to note. Any
@@ -233,8 +233,8 @@ func (ps Places) find(n *Lane) *place {
 	return ps.each(func(p *place) bool { return p.lane.Load() == n })
 }
 
-// take returns the place that belongs to lane n. If it has none, it gets a free one, or a new one. The place may still have
-// the note of an earlier owner: put overwrites it. Caller holds n.mu.
+// take returns the place that belongs to lane n. If it has none, it gets a free one (no lane's, or that of an ended one), or
+// a new one. What an earlier owner noted is still there: the caller, put, overwrites it. Caller holds n.mu.
 func (ps Places) take(n *Lane) *place {
 	if p := ps.find(n); p != nil {
 		return p

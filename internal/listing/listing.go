@@ -116,12 +116,12 @@ func all(walks []*walk, run func(*walk)) {
 // Nodes returns the nodes in the order in which Find got them; those that did not answer have an Err.
 func (l *Locks) Nodes() []Node { return l.nodes }
 
-// Walked reports whether the node was walked to the end, so that its word counts: Err is nil, or says quarantine.
+// Walked reports whether the node was walked to the end: its answers count, even if it is in quarantine and cannot vote.
 func (n *Node) Walked() bool { return n.Err == nil || n.Err.Outcome == redlock.OutcomeQuarantined }
 
-// All iterates over the locks in the order of their names: names that some node holds, or for which somebody waits,
-// without the fences. Another program may have a value of its own where a lock's queue would be: on such a node, a
-// value at the key of a free name counts as that program's, and not as a token.
+// All iterates over the locks in the order of their names: names that some node holds, or for which somebody waits, without
+// the fences. Another program may have a value of its own where a lock's queue would be. If the lock is StateFree, a string
+// at its key on that node is that program's, too, and no token.
 func (l *Locks) All() iter.Seq[*redlock.Status] {
 	return func(yield func(*redlock.Status) bool) {
 		for s := range l.judged() {
@@ -186,7 +186,7 @@ type more struct {
 	waiting []redlock.Waiter
 }
 
-// tell copies the reading into s, the status of its node. token is that of the lock (lock.token).
+// tell copies the reading into s, the status of its node. token is lock.token, which the node has if r.mine.
 func (r *reading) tell(s *redlock.NodeStatus, token string) {
 	s.TTL = r.ttl
 	if r.mine {
@@ -203,8 +203,8 @@ func (r *reading) tell(s *redlock.NodeStatus, token string) {
 	}
 }
 
-// want notes that node number node has a key of this name (queue: of its queue). It reports whether the walk must read
-// the lock: false if it is to be read already, with its queue if queue is set.
+// want notes that node number node has a key of the lock with this name (queue: that of its queue). It returns true if the
+// caller must add the lock to what is read: for the first time, or now with its queue. Caller holds f.mu.
 func (f *found) want(node int, name string, queue bool) bool {
 	l := f.named[name]
 	if l == nil {

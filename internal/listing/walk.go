@@ -100,7 +100,7 @@ func (w *walk) run(ctx context.Context) {
 	}
 }
 
-// again reads the locks of these names, with queues, and all that are still to be read, unless the node gets lost.
+// again reads the locks that are still to be read and, with queues, those of these names, which Find found not to be held.
 func (w *walk) again(ctx context.Context, names []string) {
 	for _, name := range names {
 		w.todo = append(w.todo, look{key: w.query.Prefix + name, queue: true})

@@ -18,7 +18,7 @@ func Token(token string) string {
 	return Text(token)
 }
 
-// Brief returns a token that names no owner, for messages: cut if it is longer than a library would make it.
+// Brief returns a token that names no owner, for messages: of one over 100 bytes, longer than libraries make it, 64 and "…".
 func Brief(token string) string {
 	if len(token) > 100 {
 		token = token[:64] + "…"

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// alone locks the file of a record, if the file system has locks. If another process has, it returns an error: each
-// would rename the other's file.
+// alone locks the file of a record until it is closed, if the file system has locks. It returns an error only if another
+// process has locked it: each would rename the other's file.
 func alone(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -23,7 +23,8 @@ type File struct {
 // Earlier returns the name of the file that has the lines before those of the file with this name.
 func Earlier(name string) string { return name + ".1" }
 
-// Create opens the file of a record; lines are added to one that exists. most bounds the bytes of it and Earlier(name).
+// Create opens the file of a record, or makes one; lines are added. Both it and Earlier(name) must be records, if they
+// exist, that no other process writes, and have at most most bytes together.
 func Create(name string, most int64) (*File, error) {
 	if err := replaceable(name); err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ func (f *File) lost() bool {
 	return err != nil || about.Size() < f.size || !same(f.file, f.name)
 }
 
-// next renames the file to Earlier, and begins a new one. A file that is lost is not renamed, but left or emptied.
+// next renames the file to Earlier, and begins a new one. Of lost files, one that was cut is emptied, others are left alone.
 func (f *File) next() error {
 	lost := f.lost()
 	if lost && same(f.file, f.name) {

@@ -129,8 +129,8 @@ func (f *follower) run() {
 	}
 }
 
-// step sends the node one request: about itself (look), about keys that may have changed, or for the next part of a
-// walk. keys is about how many keys that concerned, for the pause afterwards; 0: there was nothing to ask.
+// step sends the node one request at the instant at: about itself (look), about keys that may have changed, or for the next
+// part of a walk. keys is about how many keys that concerned, for the pause afterwards; 0: nothing to ask. err: call silent.
 func (f *follower) step(ctx context.Context, at time.Time) (keys int, err error) {
 	if f.due(at) {
 		return 1, f.look(ctx, at)
@@ -179,7 +179,7 @@ func (f *follower) pause(d time.Duration) {
 	}
 }
 
-// due reports whether to look at the node itself now: a beat has passed, or the node or its subscription has come back.
+// due reports whether to look at the node itself at an instant: after a second (beat), or if it or its subscription is back.
 func (f *follower) due(at time.Time) bool {
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()
@@ -258,7 +258,7 @@ var endings = []string{"del", "zrem", "expired", "evicted"}
 // Notify is a notify-keyspace-events that is enough.
 const Notify = "K$zgxe"
 
-// Tells reports whether a server with these notify-keyspace-events tells of all changes of locks. A contains all but K.
+// Tells reports whether a server with these notify-keyspace-events tells of all changes of locks. A is all of Notify but K.
 func Tells(events string) bool {
 	for _, class := range Notify {
 		if !strings.ContainsRune(events, class) && (class == 'K' || !strings.Contains(events, "A")) {
@@ -289,8 +289,8 @@ func (f *follower) why(err error) error {
 	return errors.New(strings.TrimPrefix(e.Error(), f.node.Name+": "))
 }
 
-// walks reports whether to ask for the next part of a walk through all keys: one is under way, or begins now, since
-// changes may have been missed, or, at a node that tells of none, because Recorder.every is over.
+// walks reports whether to ask for the next part of a walk through all keys. It begins one if changes may have been missed,
+// or, if none is under way at a node that tells of no changes, when Recorder.every is over.
 func (f *follower) walks(at time.Time) bool {
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()
@@ -335,8 +335,8 @@ func (f *follower) lockOf(key string) (lock string, queue, ok bool) {
 	return lock, queue, ok && strings.HasPrefix(lock, f.rec.prefix) && lock != f.rec.prefix && len(lock) <= redlock.MaxName
 }
 
-// want puts a lock's key among those to be read. The node has told of an event ("": of its queue) at an instant (zero:
-// of nothing). Caller holds the Recorder's mutex.
+// want puts a lock's key among those to be read. event is what the node told of it at the instant at; "": of its queue. at
+// is zero if it told of nothing: the key was found otherwise. Caller holds the Recorder's mutex.
 func (f *follower) want(key, event string, at time.Time) {
 	n := f.dirty[key]
 	if n == nil {
@@ -434,7 +434,7 @@ func readOf(c *redis.Cmd) (*wire.Reply, error) {
 	return nil, cmp.Or(reply.Err, wire.Unexpected(value))
 }
 
-// unread puts keys that were taken back among those to be read. Caller holds the Recorder's mutex.
+// unread undoes take for keys and their news; what was told since is added to that. Caller holds the Recorder's mutex.
 func (f *follower) unread(keys []string, news []*news) {
 	for i, key := range keys {
 		n := news[i]
@@ -483,8 +483,8 @@ func (f *follower) learn(key string, a *wire.Reply, n *news, at time.Time) {
 	f.write(key, before, l, n, when)
 }
 
-// write writes a line: what the node has of a lock since when (l), and which tokens it had (before) and has no more. n
-// is what it has told of the lock. Caller holds the Recorder's mutex.
+// write writes a line: l, what the node has of a lock since the instant when, and the tokens of before, which it had, that
+// are gone. n is what it has told of the lock. Caller holds the Recorder's mutex.
 func (f *follower) write(key string, before, l *lock, n *news, when time.Time) {
 	line := l.line(f, key, when)
 	line.Told = f.tells && before.gaps == f.gaps

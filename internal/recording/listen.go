@@ -35,8 +35,8 @@ func (f *follower) listen() {
 	}
 }
 
-// hear takes the events of a subscription, until it breaks. If the node has told of nothing for a beat, hear sends it a
-// PING: a connection that was cut without a word would stay silent for ever.
+// hear takes the events of a subscription, until it breaks; the caller closes it. If none came for a beat (a second), hear
+// sends a PING, and returns if that has no answer within patience: a connection that was cut without a word stays silent.
 func (f *follower) hear(sub *redis.PubSub) {
 	stop := context.AfterFunc(f.ctx, func() { _ = sub.Close() })
 	defer stop()

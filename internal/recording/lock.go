@@ -50,8 +50,8 @@ func (l *lock) held(o *lock) bool {
 	return l.token == o.token && slices.EqualFunc(l.holders, o.holders, holder.is)
 }
 
-// same reports whether l is no news after o: it has the same holders and the same waiters, and the fence of a lock that
-// was new in o was not raised since. An extension is no news.
+// same reports whether l is no news after o, the reading before: it has the same holders and waiters. The fence is compared
+// only if o was the first reading with these holders, who may raise it soon afterwards. An extension is no news.
 func (l *lock) same(o *lock) bool {
 	return l.held(o) && (l.fence == o.fence || !o.young) &&
 		slices.EqualFunc(l.waiting, o.waiting, func(a, b Waiter) bool { return a.Waiter == b.Waiter && a.Since.Equal(b.Since) })

@@ -118,8 +118,8 @@ func (p *play) take(c change) {
 	}
 }
 
-// begin applies a line that names the set: nodes that are not in it leave. If it does not only continue the record in a
-// new file, there is a gap before it: what was known may be over by now.
+// begin applies a line that names the set: nodes that are not in it leave. Unless it only continues the record in a new
+// file, there is a gap before it: begin notes a Silence, and marks each token stale, for a walk to confirm or drop.
 func (p *play) begin(l *Line) {
 	p.set = *l.Set
 	for name, n := range p.nodes {
@@ -160,8 +160,8 @@ func (p *play) answers(n *node, at time.Time) {
 	}
 }
 
-// read applies a line about the lock on a node. at is l's time, or an earlier one: that of the first event behind it,
-// at which only what the line shows as gone had ended.
+// read applies a line about the lock on a node. At an instant before l's time, that of the line's first event (Line.First),
+// it applies only losses: what l shows as gone. A second call, at l's time, applies the rest.
 func (p *play) read(l *Line, at time.Time) {
 	n := p.node(l.Node)
 	var now []has
@@ -243,7 +243,7 @@ func (p *play) open(h has) *Hold {
 	return nil
 }
 
-// last returns the ended Hold of the token h, if no other Hold has begun since; nil: there is none.
+// last returns the ended Hold of the token h, for gain to reopen; nil: none, or another Hold of the lock began since.
 func (p *play) last(h has) *Hold {
 	if o, all := p.latest[h.key()], p.story.Holds; o != nil && o == all[len(all)-1] {
 		return o

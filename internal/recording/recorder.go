@@ -140,7 +140,7 @@ func (r *Recorder) write(l *Line) {
 	}
 }
 
-// lives writes an empty line if none was written for long: all was recorded up to the last line. Caller holds r.mu.
+// lives writes a line with only the time if none was written for alive: all up to it was recorded. Caller holds r.mu.
 func (r *Recorder) lives(at time.Time) {
 	if at.Sub(r.wrote) >= alive {
 		r.write(&Line{Time: at})

@@ -107,7 +107,7 @@ type change struct {
 	line *Line
 }
 
-// Read reads from a record, which begins in Earlier(file), what happened to the lock with this name.
+// Read reads from a record, which begins in Earlier(file), what happened to the lock of this name; the Story may be empty.
 func Read(file, name string) (*Story, error) {
 	s := &Story{Name: name}
 	sorted, last := 0, time.Time{}

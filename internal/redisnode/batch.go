@@ -69,8 +69,9 @@ func (s *Server) Send() error {
 	return err
 }
 
-// Receive reads the replies to a batch, which the server has owed for ago, and gives each request its own. After an
-// error, the connection has failed, and is closed: the unanswered requests may have been carried out, or may yet be.
+// Receive reads the replies to a batch (ago, for which the server has owed them, shortens ReadTimeout), and gives each
+// request its own. After an error, the connection is closed: the unanswered requests may have been carried out, or may yet
+// be.
 func (s *Server) Receive(batch []*lane.Request, ago time.Duration) (unanswered []*lane.Request, err error) {
 	conn := s.socket.Load()
 	if conn == nil {
@@ -219,7 +220,7 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	w.End()
 }
 
-// call begins the call of a loaded script by hash, with keys, and more as the last key ("": none). Arguments follow.
+// call begins the call of a loaded script by hash, with keys, and a last key, more ("": none). Arguments and w.End follow.
 func call(w *resp.Writer, hash string, keys []string, more string) {
 	n := len(keys)
 	if more != "" {
