@@ -15,8 +15,8 @@ type openAnswer struct {
 	native  wire.NativeAnswer // to an extension or a release
 }
 
-// without is called when the connection has failed while replies to a batch were read. It returns the requests that have no
-// reply yet: first those of answers, whose trailer (the replies at the end) is missing, then others, which were not read.
+// without returns the requests of a batch without a reply, where the connection failed while it was read: first those of
+// answers, whose trailer (the replies at the end) is missing, then others, which were not read.
 func without(answers []openAnswer, others []*lane.Request) (requests []*lane.Request) {
 	for _, a := range answers {
 		requests = append(requests, a.request)
@@ -101,8 +101,7 @@ func (r *replies) text(known string) string {
 }
 func (r *replies) list(n int) bool { return next(r, func() (bool, error) { return r.in.List(n) }) }
 
-// next returns the next reply, taken by read. It returns zero if that is an error, the first of which it keeps in r.said, or
-// if the connection failed: then r.broken has the reason, and later calls of next read nothing.
+// next returns the next reply, taken by read: zero for an error reply (r.said keeps the first), and once r.broken is set.
 func next[T any](r *replies, read func() (T, error)) (v T) {
 	if r.broken != nil {
 		return v

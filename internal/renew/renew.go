@@ -366,8 +366,8 @@ func (s *Scheduler) again(e *Entry, at time.Time) {
 	}
 }
 
-// Close ends the goroutine, waits for it, and ends every item, since nothing would notice any more that its validity is
-// over. Renewals under way end, and are reported, with the votes that they have. Call it once.
+// Close ends the goroutine, and every item, since nothing would notice any more that its validity is over. It waits for the
+// goroutine. Renewals under way end, and are reported, with the votes that they have. Call it once.
 func (s *Scheduler) Close() {
 	close(s.stop)
 	<-s.ended

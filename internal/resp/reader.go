@@ -64,22 +64,20 @@ func (r *Reader) Reply() (any, error) {
 	return value, err
 }
 
-// Int reads a reply that is a number. Another reply gives 0 and no error, and an error reply an Error.
+// Int reads a reply that is a number; 0 and no error for others, an Error for an error reply.
 func (r *Reader) Int() (int64, error) {
 	t, err := r.only(":")
 	return t.number, err
 }
 
-// Decimal reads a reply that is a decimal number in a string. Another reply gives 0 and no error, and an error reply an
-// Error.
+// Decimal reads a reply that is a string with a decimal number; 0 and no error for others, an Error for an error reply.
 func (r *Reader) Decimal() (int64, error) {
 	t, err := r.only("$+")
 	n, _ := strconv.ParseInt(string(t.text), 10, 64) // which makes no copy
 	return n, err
 }
 
-// String reads a reply that is a string; known costs no allocation. Another one gives "" and no error, an error reply an
-// Error.
+// String reads a reply that is a string, known without allocating; "" and no error for others, an Error for an error reply.
 func (r *Reader) String(known string) (string, error) {
 	t, err := r.only("$+")
 	if string(t.text) == known {

@@ -115,10 +115,9 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add stri
 }
 
 // comes writes a note of d, the next description of the set, at node n, which is to become a member by it, before d is
-// proposed. The note also has n's marker (a key that shows that n lost no data): as long as both are there, n has lost
-// nothing since, and any client that goes by d may give it to n (join.lua). So a member that dies does not hold d up.
-// Without the note no client could tell whether n took part in the choice after d and has lost its data since: n would count
-// for that choice only if all members answer.
+// proposed. The note also has n's marker (a key that shows that n lost no data). While both stand, n has lost nothing since,
+// and any client that goes by d may give it to n (join.lua): a member that dies does not hold d up. Without it no client
+// could tell if n took part in the choice after d and lost its data since: n would count there only if all members answer.
 //
 // comes sets d.Since to now, so that d differs from an equal description that another operator had n note before. Like fit,
 // it waits until n may become a member (tell gets what it waits for), and returns an error if n cannot, or w ends.
@@ -234,8 +233,7 @@ func alikeButTTL(d, o *wire.Description) bool {
 }
 
 // untilKept waits until need of the nodes keep d, a description of the set, or a later one with d in its past. If it must
-// wait, it first calls tell with what; a plan (w.plan) does not wait. The error is that of w's context, the only end of w
-// here.
+// wait, it first calls tell with what; a plan (w.plan) does not wait. The error is that of w's context, the only end of w.
 func (s *Set) untilKept(w *wait, nodes []*node, d *wire.Description, need int, what string, tell Progress) error {
 	if s.keep(nodes, d) >= need {
 		return nil
@@ -304,12 +302,12 @@ func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 }
 
 // merge raises the fence counters of v's members to the largest that a majority of them has, before a change proposes the
-// next description. A majority must answer, both when the counters are read and when they are written. The two tables of a
-// node have them by bucket: several names share one counter.
+// next description. A majority must answer, both when the counters are read and when they are written. A node has them in
+// two tables, by bucket: several names share one counter.
 //
 // A counter so far ahead of the nodes' clocks that a grant with it is no vote (Group.Beyond) is no fence: a clock was wrong
-// once. It is not copied if the nodes without such a one are a quorum. A fence that clients have conceded
-// (acquisition.concede) is on enough nodes to leave no quorum without it, also among the members of the next description.
+// once, and that costs its node's vote. It is not copied if the nodes without one are a quorum. A fence that clients have
+// conceded (acquisition.concede) is on enough nodes to leave no quorum without it, also among the members of the next epoch.
 func (s *Set) merge(w *wait, v *View) error {
 	var tables [2]map[string][]int64 // by bucket, the numbers that the nodes have
 	for i := range tables {

@@ -39,8 +39,7 @@ func (s *Set) newWait(ctx context.Context, limit time.Duration) *wait {
 	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token(), limited: true}
 }
 
-// sooner returns another wait, over after limit or with w.ctx. It has w's key, so use one at a time; the caller must stop
-// both.
+// sooner returns another wait with w's key, over after limit or with w.ctx: use one at a time. The caller must stop both.
 func (w *wait) sooner(limit time.Duration) *wait {
 	sooner := *w
 	sooner.timer, sooner.turn = time.NewTimer(limit), 1<<16
@@ -87,15 +86,13 @@ func (w *wait) pause(d time.Duration) {
 // one that may have been chosen already (Paxos; see choose.lua). With a nil proposal it finishes what was chosen, and
 // proposes nothing. It returns nil if w ends first, or the client comes to go by another description than v's.
 //
-// A member that keeps the next description was given it because it was chosen, as a rule; but no node decides alone, and one
-// may keep what nobody has chosen. So the member has no part, unless it counts as one that has taken it with the largest of
-// ballots:
+// A member is given the next description when that is chosen; but no node decides alone, and one may keep what nobody has
+// chosen. A member that keeps it counts as one that has taken it with the largest of all ballots in two cases only:
 //
 //   - Another one has taken or keeps the same description, or the proposal is the same. That is always so if it was chosen
 //     and no majority keeps it yet: in the majority that has taken it, one member does not keep it.
-//   - Or all members have answered, one may have forgotten that it took the same, and none has taken or keeps another.
-//     Otherwise a set of which a member lost its data in the middle of a change could neither be changed any more, nor lock
-//     anything.
+//   - All members have answered, one may have forgotten that it took the same, and none has taken or keeps another one.
+//     Otherwise a set of which a member lost its data in the middle of a change could not be changed, nor lock anything.
 //
 // The first description of a set needs an answer of each given node that it keeps none; only nodes that are known to be away
 // need not answer. Otherwise a client could make the set anew with a shorter MaxTTL while a long lock is held: client 1 has
@@ -179,10 +176,9 @@ func (c *choice) fits(d *wire.Description) bool {
 	return d.Set == c.set && c.view.Description.Near(d)
 }
 
-// ask asks the members to take value, a description of the set, with this ballot; nil: to promise to take none with a
-// smaller ballot. It waits until a majority agrees, and so many as settled (0: any) have lost nothing for a year
-// (Set.settled), then for grace; at most until all have answered, or a NodeTimeout or c.w is over. It returns the answers
-// and their count.
+// ask asks the members to take value, a description, with this ballot; nil: to promise to take none with a smaller one. It
+// waits until a majority agrees, and at least settled nodes (a number) have lost nothing for a year (Set.settled), then for
+// grace; at most until all have answered, or a NodeTimeout or c.w is over. It returns the answers and their count.
 func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
 	args := []string{strconv.FormatInt(c.epoch, 10), ballot, "", c.set}
 	if value != nil {

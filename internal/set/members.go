@@ -366,7 +366,7 @@ func (s *Set) behind() (nodes []*node) {
 //
 // So a majority of the members must have shown, since m lost its data, that they keep s.known. None of them had a later one
 // at that time, and m has not kept one since: so m has been in no majority that keeps a later one, and s.known has its
-// majority without m. Half of the members is enough if the client has heard from all others but m, and these keep none.
+// majority without m. Half of the members is enough if the client has heard from all, and the other half keeps none.
 //
 // If the set was never changed, as far as is known, it is enough that each other member has been heard from, or is known to
 // be away, and keeps s.known or none: so the set heals by itself, and one node may be down while another loses its data. A
@@ -474,10 +474,9 @@ func (s *Set) selfOf(n *node) string {
 	return self
 }
 
-// offer puts s.known, the set's description, into hello, what the client says when it joins n; while that is nil, hello
-// stays as it is. A node that keeps none stores it only if it took part in the choice of it, or its marker is still
-// hello.While: then it has not lost its data again, and no other client has given it one. offer sets While if mayTell(n) is
-// true. It takes s.mu.
+// offer puts s.known, the set's description, into hello, what the client says when it joins n; if nil, it leaves hello. A
+// node that keeps none stores it only if it took part in the choice of it, or its marker is still hello.While: then it has
+// not lost its data again, and no other client has given it one. offer sets While if mayTell(n) is true. It takes s.mu.
 func (s *Set) offer(n *node, hello *wire.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -601,8 +600,7 @@ func (s *Set) askAll(w *wait) {
 }
 
 // answered reports whether askAll is done: a majority of the members has said, to requests that left after since, that it
-// keeps the client's description of the set, so that no later one is in force; or too few can be reached, and nobody knows
-// that.
+// keeps the client's description of the set, so that no later one is in force; or too few can be reached to tell.
 func (s *Set) answered(since time.Time) bool {
 	v, have, away := s.View(), 0, 0
 	for _, n := range v.nodes {
@@ -660,8 +658,7 @@ func (s *Set) fresh() bool {
 	return s.known == nil && none > len(s.given)/2
 }
 
-// away reports whether too few members can be reached for a quorum, or, if no set is known, for a majority. It needs no
-// mutex.
+// away reports whether too few members can be reached for a quorum, or, without a known set, a majority. It needs no mutex.
 func (s *Set) away() bool {
 	v, there := s.View(), 0
 	for _, n := range v.nodes {

@@ -151,8 +151,8 @@ func (s *Set) Close(patience time.Duration) {
 	s.tasks.Wait()
 }
 
-// Weigh returns how many requests each lane holds: unsent ones, and releases that no reply has settled. The lanes to the
-// given nodes come first, as in Open's names, then others, the oldest first.
+// Weigh returns how many requests each lane holds, Open's first, then by age: unsent ones, and releases that no reply
+// settled.
 func (s *Set) Weigh() []int {
 	nodes := *s.nodes.Load()
 	all := make([]int, len(nodes))

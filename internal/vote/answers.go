@@ -46,8 +46,7 @@ func (m *Node) Bind(batch []*lane.Request, now time.Time) (b lane.Before) {
 // Judge changes the replies to a batch that left at sent to what they are worth (judge); before is what Bind returned. A
 // grant counts if the node had a vote before it was asked, and still has one after what its replies say of its clock.
 // vouched reports whether the node has shown the marker that the client knew, so has lost no data. again: the node may keep
-// another description of the set by now. The replies are judged all the same, and the caller must have the node joined again
-// (join.lua).
+// another description of the set by now. The caller must then have the lane join it (join.lua); the replies are judged.
 func (m *Node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) (vouched, again bool) {
 	now := m.Now()
 	seen := int64(0) // replies with the same time share one look at the clock
@@ -135,9 +134,8 @@ func (m *Node) judge(q *lane.Request, k *knowledge) {
 // retell: if the marker was last shown longer ago than this, the refusal of a long TTL has the node joined again.
 const retell = time.Second
 
-// Refuses returns why q, an acquire or extension, is refused: the description by which q counts (q.By) allows no lock that
-// long; nil: it is not. old: it is, but the node has not shown its marker for a second (retell): as it may keep another
-// description now, the caller also joins it again.
+// Refuses returns why q, an acquire or extension, is refused: the description by which it counts (q.By) allows no lock that
+// long; nil: it is not. old: it is, but the node has not shown its marker for a second (retell): the caller joins it again.
 func (m *Node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	if q.Op != wire.Acquire && q.Op != wire.Extend || q.By == nil || q.Claim.TTL <= wire.Milliseconds(q.By.MaxTTL) {
 		return nil, false

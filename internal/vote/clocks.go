@@ -68,9 +68,8 @@ func (a *tolerance) slack(since time.Duration) time.Duration {
 // tolerance returns how a clock may move and not count as set, if no lock lives longer than longest. It divides a lock's
 // drift, by which its validity is shorter than its TTL. By default each lock has its own, TTL/100 + 2 ms: the part that
 // grows with the TTL is for speed, and half a millisecond (resolution) for steps. A given Config.Drift is that of all locks.
-// Of 50 ms, 25 are for speed during the life of the longest lock, one for Redis, and half of the other 24 for steps, since
-// as much may be forgiven again during that life. Clocks that are never set need quartz and resolution: these are excused in
-// any case.
+// Of 50 ms, 25 are for speed during the life of the longest, one for Redis, and half of the other 24 for steps, since as
+// much may be forgiven again in that life. Clocks that are never set need quartz and resolution: excused in any case.
 func (cfg *Config) tolerance(longest time.Duration) tolerance {
 	if cfg.Drift == 0 {
 		return tolerance{speed: 0.01, short: cfg.TTL, longest: longest, steps: resolution}
@@ -217,7 +216,8 @@ func (g *Group) alike(k *nodeClock, now time.Time, by, within time.Duration) boo
 	return true
 }
 
-// skew is off for callers that do not hold g.mu; it returns 0 also if nothing is known, or MaxNodeSkew is off.
+// skew returns how far the clock k is ahead of the median of all at now (negative: behind), if beyond MaxNodeSkew; else 0,
+// also if that is off, or k or the median is not known. It takes g.mu.
 func (g *Group) skew(k *nodeClock, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()

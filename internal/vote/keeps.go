@@ -127,8 +127,8 @@ func (m *Node) KeptSince() time.Time {
 	return m.since
 }
 
-// Keeps reports whether the node keeps d, a description of the set, and is no copy of the member that it says it is. d may
-// be nil, by which votes count only if they need no description (Config.Described is false): then Keeps is true.
+// Keeps reports whether the node keeps d, a description of the set, and is no copy of the member that it says it is. If d is
+// nil, it reports whether votes need none (Config.Described is false).
 func (m *Node) Keeps(d *wire.Description) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

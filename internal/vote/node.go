@@ -141,10 +141,9 @@ func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marke
 	})
 }
 
-// lose calls update, which stores what was learnt, and returns whether the node may have forgotten locks, because of why. If
-// so, it has no vote for a quarantine from the time at, unless it has lost something later; if the quarantine is not over,
-// lose calls Events.Quarantined. data: it may have lost all data. update runs with m.mu held: no new marker is there without
-// its quarantine.
+// lose calls update, which stores what was learnt and returns whether the node may have forgotten locks (data: all data),
+// because of why. If so, it has no vote for a quarantine from the time at, unless it has lost something later; unless that
+// is over, lose calls Events.Quarantined. update runs with m.mu held: a new marker must not be there without its quarantine.
 func (m *Node) lose(at time.Time, data bool, why error, update func() bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -336,8 +335,7 @@ func (m *Node) votes() bool {
 }
 
 // poisoned returns why a grant with the fence number is no vote: it is ahead of middle, the median of the nodes' clocks, by
-// too much (Group.Beyond), and by more than most (the attempt's Claim.Ahead); nil: a vote. It calls Events.Warning once per
-// marker.
+// too much (Group.Beyond), and by more than most (Claim.Ahead); nil: a vote. It calls Events.Warning once per marker.
 func (m *Node) poisoned(number int64, middle time.Time, most time.Duration) error {
 	ahead := m.group.Beyond(number, middle)
 	if ahead <= most {
