@@ -29,8 +29,8 @@ type credentials struct {
 	ended  bool // end was called
 }
 
-// fill sets user and password in o to what the provider returns; without a provider it leaves them. It returns when ctx
-// ends, or after credentialsTimeout; a provider that still runs then is left to end by itself.
+// fill sets user and password in o to what the provider returns; without a provider it leaves them. The error is the
+// provider's, or says that ctx has ended or credentialsTimeout is over: a provider that still runs is left to end by itself.
 func (c *credentials) fill(ctx context.Context, o *redis.Options) error {
 	g := c.given
 	if g == nil || g.StreamingCredentialsProvider == nil && g.CredentialsProviderContext == nil && g.CredentialsProvider == nil {

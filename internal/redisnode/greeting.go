@@ -31,9 +31,9 @@ func (g *greeting) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// why returns the reason why greeting failed with err. If all that the server sent is a single error, it is that.
-// Several lines are replies to commands, and so is an error that says that the server lacks a command: then the
-// connection broke between two commands, and why returns err.
+// why returns why the greeting failed: the error that the server sent, if it sent nothing else; otherwise err, which
+// go-redis returned. Several lines are replies to commands, and so is an error that says that the server lacks a command:
+// then the connection broke between two commands.
 func (g *greeting) why(err error) error {
 	if wire.IsReply(err) || wire.Classify(err) != wire.Unreachable {
 		return err

@@ -35,8 +35,8 @@ func probeNatives(ctx context.Context, p redis.Pipeliner) nativeProbe {
 	}
 }
 
-// natives returns which of the commands the server has, by the replies to p, which tried each on a key that is not
-// there. A command that replies anything else than that counts as missing.
+// natives returns which of the commands the server has, by the replies to p, which tried each on a key that is not there.
+// One that replies anything else than that there is none (NOPERM, say) counts as missing; so does SET without SCRIPT EXISTS.
 func (p nativeProbe) natives() natives {
 	n := natives{extend: errors.Is(p.ifeq.Err(), redis.Nil) && p.exists.Err() == nil}
 	for name, c := range map[string]*redis.Cmd{"delex": p.delex, "delifeq": p.delifeq} {

@@ -15,7 +15,8 @@ type openAnswer struct {
 	native  wire.NativeAnswer // to an extension or a release
 }
 
-// without returns the requests that have no reply yet: first those of answers, whose trailer is missing, then others.
+// without returns the requests of a batch without a reply, where the connection failed while it was read: first those of
+// answers, whose trailer (the replies at the end) is missing, then others, which were not read.
 func without(answers []openAnswer, others []*lane.Request) (requests []*lane.Request) {
 	for _, a := range answers {
 		requests = append(requests, a.request)
@@ -40,7 +41,8 @@ const (
 	wholeTrailer  // for steps without a script: the marker, the time, and whether the server has the scripts
 )
 
-// writeTrailer writes the trailer, the commands at the end of a write. has is noTrailer, markerTrailer or wholeTrailer.
+// writeTrailer writes the trailer, the commands at the end of a write: none, one that reads the marker, or also the time,
+// and whether the server has the acquire script in scripts. has says which: noTrailer, markerTrailer or wholeTrailer.
 func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
 	if has == noTrailer {
 		return
@@ -64,8 +66,8 @@ func readPlain(in *resp.Reader, token string) (p wire.PlainAnswer, err error) {
 
 const okay = "OK"
 
-// readTrailer reads the trailer into t; has says which one was written. It leaves the node's marker in last, and
-// allocates nothing if it is the one that last had. An error: the connection failed.
+// readTrailer reads the trailer into t (zero for noTrailer); has says which one was written. It sets *last to the marker
+// that it read ("": the node has none), and allocates nothing if that is *last already. An error: the connection failed.
 func readTrailer(in *resp.Reader, has int, t *wire.Trailer, last *string) error {
 	r := replies{in: in}
 	*t = wire.Trailer{}
@@ -99,7 +101,7 @@ func (r *replies) text(known string) string {
 }
 func (r *replies) list(n int) bool { return next(r, func() (bool, error) { return r.in.List(n) }) }
 
-// next returns the next reply, taken by read; zero, with the reason in r: it is an error, or the connection failed.
+// next returns the next reply, taken by read: zero for an error reply (r.said keeps the first), and once r.broken is set.
 func next[T any](r *replies, read func() (T, error)) (v T) {
 	if r.broken != nil {
 		return v

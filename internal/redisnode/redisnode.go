@@ -216,10 +216,10 @@ type hashes struct {
 	natives
 }
 
-// prepare joins the node. In a first round trip it asks the server what it is, whether its scripts stay in one process,
-// and which commands it has. In a second one it makes sure of the marker, which shows losses of data (join.lua), and
-// loads the scripts. A server that does not say what it is (an ACL without INFO, a proxy, miniredis) gets a warning;
-// one without scripts, an error.
+// prepare joins the node. In a first round trip it asks the server what it is, whether other processes may know scripts that
+// it was sent (probe.lua), and which commands it has. In a second one it loads the scripts, and runs join.lua, which writes
+// the marker, a key that shows losses of data, unless this process has one. A server that does not say what it is (an ACL
+// without INFO, a proxy, miniredis) gets a warning; one without scripts, an error.
 func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd
@@ -323,6 +323,6 @@ func parseMark(value any) (mark wire.Mark, err error) {
 	return mark, wire.Unexpected(value)
 }
 
-// Join asks the server again what it is, and loads the scripts, over the present connection. Call it when no reply is
-// owed. After an error, call Connect before anything else.
+// Join does over the present connection what Connect does over a new one (prepare): after NOSCRIPT, say, or to give the node
+// a description of the set. Call it when no reply is owed. After an error, call Connect before anything else.
 func (s *Server) Join() error { return s.prepare(context.Background(), s.conn) }

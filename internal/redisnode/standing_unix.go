@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// look asks the socket of conn, over which no reply is owed, whether something has arrived (broken): the end of the
-// connection or, below TLS, its announcement. It does not block. blind: the caller's own dialer has used no socket.
+// look looks at the socket of conn, over which no reply is owed, without blocking. broken: the end, or bytes, have arrived
+// (below TLS, its close_notify); silent: nothing has; blind: conn, from the caller's own dialer, has no socket.
 func look(conn net.Conn) sight {
 	if secured, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secured.NetConn()

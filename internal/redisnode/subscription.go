@@ -10,9 +10,9 @@ import (
 // pingAfter is how long a subscription may be silent before a PING checks that it still stands.
 const pingAfter = 10 * time.Second
 
-// Subscribe subscribes to a channel, over a connection of its own, until that breaks or ctx ends. It calls ready when
-// the subscription stands, and onMessage with each message. go-redis makes the connection and greets the server;
-// Subscribe reads what follows without it.
+// Subscribe subscribes to a channel, over a connection of its own, and blocks until that breaks or ctx ends; its error is
+// never nil. In the same goroutine it calls ready when the subscription stands, and onMessage with each message. go-redis
+// makes the connection and greets the server; Subscribe reads what follows without it.
 func (s *Server) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(string)) error {
 	other := &Server{options: s.options, greet: s.greet}
 	other.credentials.given = s.credentials.given

@@ -108,7 +108,8 @@ func New(cfg Config) *Scheduler {
 	return s
 }
 
-// Add makes the Scheduler watch an item: end it when its validity is over and no timer has, or at Close. False: closed.
+// Add makes the Scheduler watch an item: it ends the item at Close, or when validity is over and the item's own timer has
+// not ended it (Item.Expire). False: the Scheduler is closed, and the caller must end the item.
 func (s *Scheduler) Add(e *Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,8 +305,8 @@ func (s *Scheduler) Stalled(at, now time.Time) time.Duration {
 	return span(from, to)
 }
 
-// begin sends the requests of a renewal. If the holder extends the lock itself at this moment, the renewal is dropped
-// and tried again after TTL/20; if the lock has ended, the renewal is finished with that error.
+// begin sends the requests of a renewal. If the holder extends the lock itself at this moment, the renewal is dropped and
+// tried again after TTL/20; if the lock has ended, it fails for the reason of that, and none follows.
 func (s *Scheduler) begin(e *Entry, r Renewal) {
 	switch err := r.Begin(); {
 	case err == nil:
@@ -365,7 +366,8 @@ func (s *Scheduler) again(e *Entry, at time.Time) {
 	}
 }
 
-// Close ends the goroutine, and every item, since nothing would notice any more that its validity is over.
+// Close ends the goroutine, and every item, since nothing would notice any more that its validity is over. It waits for the
+// goroutine. Renewals under way end, and are reported, with the votes that they have. Call it once.
 func (s *Scheduler) Close() {
 	close(s.stop)
 	<-s.ended

@@ -64,20 +64,20 @@ func (r *Reader) Reply() (any, error) {
 	return value, err
 }
 
-// Int reads a reply that is a number; 0 if the reply is something else.
+// Int reads a reply that is a number; 0 and no error for others, an Error for an error reply.
 func (r *Reader) Int() (int64, error) {
 	t, err := r.only(":")
 	return t.number, err
 }
 
-// Decimal reads a reply that is a string with a decimal number; 0 if the reply is something else.
+// Decimal reads a reply that is a string with a decimal number; 0 and no error for others, an Error for an error reply.
 func (r *Reader) Decimal() (int64, error) {
 	t, err := r.only("$+")
 	n, _ := strconv.ParseInt(string(t.text), 10, 64) // which makes no copy
 	return n, err
 }
 
-// String reads a reply that is a string; "" if it is something else. If the string equals known, it allocates nothing.
+// String reads a reply that is a string, known without allocating; "" and no error for others, an Error for an error reply.
 func (r *Reader) String(known string) (string, error) {
 	t, err := r.only("$+")
 	if string(t.text) == known {
@@ -86,8 +86,8 @@ func (r *Reader) String(known string) (string, error) {
 	return string(t.text), err
 }
 
-// List begins to read a list of n replies: the caller then reads these. False, without an error: the reply is something
-// else, or a list of another length, and List has read all of it.
+// List begins to read a list of n replies: the caller then reads these. False, without an error: the reply is something else
+// (no error reply), or a list of another length, and List has read all of it.
 func (r *Reader) List(n int) (bool, error) {
 	t, is, err := r.begin("*")
 	switch {
@@ -111,7 +111,8 @@ func (r *Reader) only(kinds string) (token, error) {
 	return t, err
 }
 
-// begin reads the first token of a reply. is: its kind is one of kinds (token.kind). Else begin reads the whole reply.
+// begin reads the first token of a reply. If is is true, its kind is one of kinds (token.kind), and the caller reads the
+// rest. Else begin has read and dropped the whole reply, and t means nothing; err is an Error if the server sent one.
 func (r *Reader) begin(kinds string) (t token, is bool, err error) {
 	room := maxReply
 	if t, err = r.token(&room); err != nil {

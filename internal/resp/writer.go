@@ -46,7 +46,8 @@ func (w *Writer) Int(n int64) *Writer {
 	return w.Bulk(strconv.AppendInt(digits[:0], n, 10))
 }
 
-// arg counts an argument of length bytes, and returns the buffer with its header, for the caller to append and store.
+// arg counts an argument of length bytes, and returns w.buf with the argument's header ('$' and the length) appended. The
+// caller appends the bytes and a line end, and stores the result in w.buf.
 func (w *Writer) arg(length int) []byte {
 	w.args++
 	if length < 10 { // most arguments are so short

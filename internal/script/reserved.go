@@ -27,8 +27,8 @@ func Lasting(key string) bool {
 	return Reserved(key) != "" || strings.HasSuffix(key, QueueSuffix)
 }
 
-// LockOf returns the key of the lock to which a key on a node belongs. queue: the key is not the lock's own, but that
-// of its queue. ok is false for a key of no lock, and for a slot: the set of the holders of its lock lists it.
+// LockOf returns the key of the lock to which a key on a node belongs. queue: the key is not the lock's own, but that of its
+// queue. ok is false for a key of no lock, and for that of one place of a semaphore, whose lock has a key of its own.
 func LockOf(key string) (lock string, queue, ok bool) {
 	lock, queue = strings.CutSuffix(key, QueueSuffix)
 	if lock == "" || Lasting(lock) {

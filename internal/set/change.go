@@ -114,14 +114,13 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, add stri
 	return nil
 }
 
-// comes writes a note at node n, which is to become a member by d, the next description of the set, before d is proposed.
-// When n then keeps d, the note shows that n has lost nothing since. Without it no client could tell whether n took part in
-// the choice after d and has lost its data since: n would count for that choice only if all members answer. With the note,
-// and the marker of that time (a key that shows that n lost no data), any client that goes by d may give it to n (join.lua).
-// So a member that dies does not hold d up.
+// comes writes a note of d, the next description of the set, at node n, which is to become a member by it, before d is
+// proposed. The note also has n's marker (a key that shows that n lost no data). While both stand, n has lost nothing since,
+// and any client that goes by d may give it to n (join.lua): a member that dies does not hold d up. Without it no client
+// could tell if n took part in the choice after d and lost its data since: n would count there only if all members answer.
 //
-// comes sets d.Since to now: so no other operator has made the same description, and had n note it, since. Like fit, it
-// waits until n may become a member (tell gets what it waits for), and returns an error if n cannot, or w ends.
+// comes sets d.Since to now, so that d differs from an equal description that another operator had n note before. Like fit,
+// it waits until n may become a member (tell gets what it waits for), and returns an error if n cannot, or w ends.
 func (s *Set) comes(w *wait, n *node, d *wire.Description, tell Progress) error {
 	if err := s.fit(w, n, tell); err != nil { // n may have gone in the meantime
 		return err
@@ -134,7 +133,7 @@ func (s *Set) comes(w *wait, n *node, d *wire.Description, tell Progress) error 
 func (w *wait) why() error { return context.Cause(w.ctx) }
 
 // until blocks until cond returns true. It calls cond, without s.mu, at first and each time the set has news (a node was
-// joined, say). If w is over first, it returns the cause of w's context; nil if only the time of w is over.
+// joined, say). If w is over first, it returns the cause of w's context; nil if only w's time is over (Change sets w none).
 func (s *Set) until(w *wait, cond func() bool) error {
 	for !w.over {
 		s.mu.Lock()
@@ -189,9 +188,9 @@ func (s *Set) fit(w *wait, n *node, tell Progress) error {
 	return w.why()
 }
 
-// settle waits until next, the set's description to come after v's, may be proposed: the locks are over that were counted by
-// the description before v's. If next splits names into paths in another way (Separator), it waits also for the locks of the
-// programs that were stopped. If only the longest TTL changes, Description.Toward says what must have come before. over
+// settle waits until next, the set's description to come after v's, may be proposed: until no lock is alive that was counted
+// by the description before v's. If next has another Separator, the operator has stopped all programs that use the set, and
+// settle waits for their locks. If only the longest TTL changes, Description.Toward says what must have come before. over
 // declares that no lock is held that is longer than next allows. A plan (w.plan) waits for nothing: tell is called with what
 // it would wait for. The error is that of w's context.
 func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell Progress) error {
@@ -234,7 +233,7 @@ func alikeButTTL(d, o *wire.Description) bool {
 }
 
 // untilKept waits until need of the nodes keep d, a description of the set, or a later one with d in its past. If it must
-// wait, it first calls tell with the text what; a plan (w.plan) does not wait. The error is that of w's context.
+// wait, it first calls tell with what; a plan (w.plan) does not wait. The error is that of w's context, the only end of w.
 func (s *Set) untilKept(w *wait, nodes []*node, d *wire.Description, need int, what string, tell Progress) error {
 	if s.keep(nodes, d) >= need {
 		return nil
@@ -245,7 +244,7 @@ func (s *Set) untilKept(w *wait, nodes []*node, d *wire.Description, need int, w
 	return s.until(w, func() bool { return s.keep(nodes, d) >= need })
 }
 
-// former returns the nodes that were members before d, a description of the set. It makes missing lanes. It takes s.mu.
+// former returns the members by the description just before d, also those that still are. It makes lanes, and takes s.mu.
 func (s *Set) former(d *wire.Description) (nodes []*node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,8 +267,8 @@ func (s *Set) former(d *wire.Description) (nodes []*node) {
 	return nodes
 }
 
-// keep counts the nodes that keep d, a description of the set, or a later one that has d in its past. Without d in its past,
-// a later one may be wrong, as one node alone may keep it: it does not show that the node ever kept d.
+// keep counts the nodes that keep d, a description of the set, or a later one that has d in its past. Without that, a later
+// one may be wrong, as one node alone may keep it: it does not show that the node ever kept d. The caller needs no mutex.
 func (s *Set) keep(nodes []*node, d *wire.Description) (n int) {
 	for _, l := range nodes {
 		if l.vote.Kept().Follows(d) {
@@ -302,13 +301,13 @@ func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 	return nil
 }
 
-// merge raises the fence counters of v's members to the largest that a majority of them has. A majority must answer, both
-// when the counters are read and when they are written. The two tables of a node have them by bucket: several names share
-// one counter.
+// merge raises the fence counters of v's members to the largest that a majority of them has, before a change proposes the
+// next description. A majority must answer, both when the counters are read and when they are written. A node has them in
+// two tables, by bucket: several names share one counter.
 //
-// A number too far ahead of the time for a grant with it to be a vote is no fence: a clock was wrong once, and that costs
-// its node's vote. It is not copied if the nodes without such a number are a quorum. A fence that clients have conceded
-// (fence.go) is on enough nodes to leave no quorum without it, also among the members of the next description.
+// A counter so far ahead of the nodes' clocks that a grant with it is no vote (Group.Beyond) is no fence: a clock was wrong
+// once, and that costs its node's vote. It is not copied if the nodes without one are a quorum. A fence that clients have
+// conceded (acquisition.concede) is on enough nodes to leave no quorum without it, also among the members of the next epoch.
 func (s *Set) merge(w *wait, v *View) error {
 	var tables [2]map[string][]int64 // by bucket, the numbers that the nodes have
 	for i := range tables {
@@ -353,8 +352,8 @@ func (s *Set) merge(w *wait, v *View) error {
 	return err
 }
 
-// ask sends the script of op with args to all members of v, and returns the replies of a majority, or more. It asks all
-// again until a majority answers at once. It returns an error if w ends, or a node may not or cannot run the script.
+// ask sends the script of op with args to all members of v until a majority answers in the same round, and returns the
+// replies. It returns an error if w ends, or, where no majority has answered, if a node may not or cannot run the script.
 func (s *Set) ask(w *wait, v *View, op wire.Op, args []string) (said []any, err error) {
 	need := len(v.nodes)/2 + 1
 	for !w.over {

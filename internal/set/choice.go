@@ -34,12 +34,12 @@ type wait struct {
 	cut     <-chan struct{} // when it is closed, the caller goes on at once, but over stays false; nil: it never is
 }
 
-// newWait returns a wait that is over after limit, or when ctx ends. The caller must call stop.
+// newWait returns a wait that is over after limit (Change makes one without), or when ctx ends. The caller must call stop.
 func (s *Set) newWait(ctx context.Context, limit time.Duration) *wait {
 	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token(), limited: true}
 }
 
-// sooner returns another wait for w's caller, which is over after limit, or with w.ctx. Never wait with both at a time.
+// sooner returns another wait with w's key, over after limit or with w.ctx: use one at a time. The caller must stop both.
 func (w *wait) sooner(limit time.Duration) *wait {
 	sooner := *w
 	sooner.timer, sooner.turn = time.NewTimer(limit), 1<<16
@@ -86,13 +86,13 @@ func (w *wait) pause(d time.Duration) {
 // one that may have been chosen already (Paxos; see choose.lua). With a nil proposal it finishes what was chosen, and
 // proposes nothing. It returns nil if w ends first, or the client comes to go by another description than v's.
 //
-// A member that keeps the next description was given it because it was chosen: the member counts as one that has taken it
-// with the largest of all ballots. But no node decides alone, and one may keep what nobody has chosen. So the member counts
-// if another one has taken or keeps the same description, or the proposal is the same. That is always so if the description
-// was chosen and no majority keeps it yet: in the majority that has taken it, one member does not keep it. A member that
-// keeps something else has no part. The member counts, too, if all members have answered, one of them may have forgotten
-// that it took the same, and none shows anything else, such as another description that it has taken. Otherwise a set of
-// which a member lost its data in the middle of a change could neither be changed any more, nor lock anything.
+// A member is given the next description when that is chosen; but no node decides alone, and one may keep what nobody has
+// chosen. A member that keeps it counts as one that has taken it with the largest of all ballots in two cases only:
+//
+//   - Another one has taken or keeps the same description, or the proposal is the same. That is always so if it was chosen
+//     and no majority keeps it yet: in the majority that has taken it, one member does not keep it.
+//   - All members have answered, one may have forgotten that it took the same, and none has taken or keeps another one.
+//     Otherwise a set of which a member lost its data in the middle of a change could not be changed, nor lock anything.
 //
 // The first description of a set needs an answer of each given node that it keeps none; only nodes that are known to be away
 // need not answer. Otherwise a client could make the set anew with a shorter MaxTTL while a long lock is held: client 1 has
@@ -103,7 +103,7 @@ func (w *wait) pause(d time.Duration) {
 // part in its choice, looks like one that has lost its data, and counts for the choice of the next only if all members agree
 // (choose.lua). With another one dead, the set could not be changed.
 //
-// tell is called if choose waits until all members agree, because some may have lost data; it may be nil.
+// tell is called if choose waits until all members say yes, because some may have lost data; it may be nil.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress) *wire.Description {
 	s.mu.Lock()
 	stale := s.known != v.Description
@@ -176,8 +176,8 @@ func (c *choice) fits(d *wire.Description) bool {
 	return d.Set == c.set && c.view.Description.Near(d)
 }
 
-// ask asks the members to take value, a description of the set, with this ballot; nil: to promise to take none with a
-// smaller ballot. It waits until a majority agrees, and settled nodes have lost nothing for a year (Set.settled), then for
+// ask asks the members to take value, a description, with this ballot; nil: to promise to take none with a smaller one. It
+// waits until a majority agrees, and at least settled nodes (a number) have lost nothing for a year (Set.settled), then for
 // grace; at most until all have answered, or a NodeTimeout or c.w is over. It returns the answers and their count.
 func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
 	args := []string{strconv.FormatInt(c.epoch, 10), ballot, "", c.set}
@@ -313,9 +313,9 @@ func (all *votes) waitsFor(v *View) string {
 // count counts the answers in p to a step with this ballot: to take value, a description; if it is nil, only to promise.
 //
 // A node that may have forgotten what it took counts if all members say yes. Otherwise two descriptions of one epoch could
-// be chosen: A and B take one, B loses its data and is given the description before again, and B and C take another. An
-// answer of A is not enough: if A refuses, since it has promised or taken a larger ballot than this client's, or keeps what
-// A and B have taken, the same happens (UNANIMOUS in docs/model).
+// be chosen: A and B take one, B loses its data and is given the earlier description again, and B and C take another. It is
+// not enough that A answers: A refuses if it has promised or taken a larger ballot than this client's, or keeps what A and B
+// have taken, and B and C would take the other one all the same (UNANIMOUS in docs/model).
 func (c *choice) count(p *poll, ballot string, value *wire.Description) (all votes) {
 	type answer struct {
 		wire.Chosen

@@ -143,14 +143,14 @@ func (s *Set) unfinished() bool {
 	return s.known != nil && !s.quorumKeeps() && slices.ContainsFunc(s.View().nodes, s.ahead)
 }
 
-// forgotten returns an error if most members of a set that was changed have lost its description (members, quorum …): one of
-// them may have kept a later one than any that is still known, so an operator must say which nodes the set has. Until then
-// no client gives these members a description (mayTell). A set that was never changed heals by itself: no error.
+// forgotten returns an error if most members of a set that was changed have lost its description: one of them may have kept
+// a later one than any that is still known, so an operator must say which nodes the set has. Until then no client gives
+// these members a description (mayTell). A set that was never changed heals by itself: no error.
 //
-// A member has lost it if a join offered it s.known, by which the client goes, and it keeps none all the same: one just
-// added keeps none, either, until then. While s.known is nil, the members are the given nodes that the latest description
-// names. One that keeps none has lost it only if it said so after the client first heard of that description: before, the
-// set may have been new. stale are the nodes whose answer is older: the caller must join them again. Caller holds s.mu.
+// A member has lost it if a join has offered it s.known, by which the client goes, and it keeps none all the same: before,
+// it may have just been added. While s.known is nil, the members are the given nodes that the latest description names. One
+// that keeps none has lost it only if it said so after the client first heard of that description: before, the set may have
+// been new. stale are the nodes whose answer is older: the caller must join them again. Caller holds s.mu.
 func (s *Set) forgotten() (stale []*node, _ error) {
 	nodes := s.heeded()
 	var kept *wire.Description  // the latest one that a node keeps
@@ -248,8 +248,8 @@ func (s *Set) adopt(d *wire.Description) {
 
 // nodesOf returns all nodes, which the caller stores in s.nodes, and those that are members by d, a description of the set,
 // in its order. It makes lanes where there are none. A node that says which member it is, is that one, whatever its address;
-// the address counts only where no node says so. Each member has a lane of its own: clients that ask sentinels have all the
-// same address. A node at the address of one member that says it is another has a copy of its data, or is that one: it has
+// the address counts only where no node says so. Each member has its own lane: go-redis clients that ask sentinels have one
+// address for all. A node at A's address that says that it is member B has a copy of B's data, or is B: it counts as A, has
 // no vote (vote.CopyError), and no further lane is made to that address. Caller holds s.mu.
 func (s *Set) nodesOf(d *wire.Description) (nodes, members []*node) {
 	nodes = s.lasting()
@@ -329,8 +329,8 @@ func (s *Set) lookLater() {
 }
 
 // behind returns the nodes to join again. Joining gives s.known, the set's description, to those that keep an earlier one or
-// have lost it. If one that lost it may be given it only when others have answered (mayTell), behind sets s.lacking (else it
-// clears it), and returns these others, too. Caller holds s.mu.
+// have lost it. If a member that lost it may be given it only when others have answered (mayTell), behind sets s.lacking,
+// and also returns these others; otherwise it clears s.lacking. Caller holds s.mu.
 func (s *Set) behind() (nodes []*node) {
 	if s.known == nil {
 		return nil
@@ -365,8 +365,8 @@ func (s *Set) behind() (nodes []*node) {
 // quorums need not meet those of other clients.
 //
 // So a majority of the members must have shown, since m lost its data, that they keep s.known. None of them had a later one
-// at that time, and m has not kept one since: from the loss on m has counted for no majority, and telling it s.known
-// completes none now. Half of the members is enough if the client has heard from all others, and these keep none.
+// at that time, and m has not kept one since: so m has been in no majority that keeps a later one, and s.known has its
+// majority without m. Half of the members is enough if the client has heard from all, and the other half keeps none.
 //
 // If the set was never changed, as far as is known, it is enough that each other member has been heard from, or is known to
 // be away, and keeps s.known or none: so the set heals by itself, and one node may be down while another loses its data. A
@@ -424,10 +424,10 @@ func (s *Set) tellLacking() {
 }
 
 // gone retires the lanes to nodes that are no members any more, and returns those nodes: the caller must call node.end. A
-// node that keeps the description that removed it needs no lane. Nor does one that was removed before the last change and,
-// being dead, say, never said that it keeps that: a change waits for former members only (settle), and a client that still
-// counts by an earlier description finds the later one at the majority of its members that chose it. A given node keeps its
-// lane until it keeps the description that removed it. Caller holds s.mu.
+// node that keeps the description that removed it needs no lane. Nor does one that an earlier change than the last has
+// removed, even if it never said that it keeps that (it is dead, say): a change waits for former members only (settle), and
+// a client that still counts by an earlier description finds the later one at the majority of the earlier one's members, who
+// chose it. A given node keeps its lane until it keeps the description that removed it. Caller holds s.mu.
 func (s *Set) gone() (nodes []*node) {
 	if s.known == nil {
 		return nil
@@ -474,9 +474,9 @@ func (s *Set) selfOf(n *node) string {
 	return self
 }
 
-// offer puts s.known, the set's description, if any, into hello, what the client says when it joins n. A node that keeps
-// none stores it only if it took part in the choice of it, or its marker is still hello.While: then it has not lost its data
-// again, and no other client has given it a description. offer sets While if mayTell(n) is true.
+// offer puts s.known, the set's description, into hello, what the client says when it joins n; if nil, it leaves hello. A
+// node that keeps none stores it only if it took part in the choice of it, or its marker is still hello.While: then it has
+// not lost its data again, and no other client has given it one. offer sets While if mayTell(n) is true. It takes s.mu.
 func (s *Set) offer(n *node, hello *wire.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -524,9 +524,9 @@ func (s *Set) Agreed() bool {
 }
 
 // Agree waits until a quorum of the members keeps the set's description, and then, for half of limit at most, for others
-// that are just being given it. If the nodes keep none, Agree has them choose one: proposal, whose members are the given
-// nodes, or another client's; isNew is then true. It returns when limit is over, ctx ends, or done, called after each news
-// of the set, returns true; and at once if too few nodes can be reached: an attempt's replies then say why.
+// that are just being given it. If the nodes keep none, Agree sets isNew and has them choose one: proposal, whose members
+// are the given nodes, or another client's. It returns when limit is over, ctx ends, or done, called without s.mu after each
+// news of the set, returns true; and at once if too few nodes can be reached: an attempt's replies then say why.
 //
 // The error is why the program cannot use the set; nil does not say that votes can count (Agreed). Before an error the
 // members are asked whether the set was changed meanwhile: nobody else asks, as nothing is sent for a program that cannot
@@ -599,8 +599,8 @@ func (s *Set) askAll(w *wait) {
 	}
 }
 
-// answered reports whether a majority of the members has said, to requests that left after since, that it keeps the
-// description of the set that the client has, so that no later one is in force; or too few can be reached for that.
+// answered reports whether askAll is done: a majority of the members has said, to requests that left after since, that it
+// keeps the client's description of the set, so that no later one is in force; or too few can be reached to tell.
 func (s *Set) answered(since time.Time) bool {
 	v, have, away := s.View(), 0, 0
 	for _, n := range v.nodes {
@@ -626,7 +626,7 @@ func (s *Set) quorumKeeps() bool {
 }
 
 // awaits reports whether a member that can be reached has not said what it keeps, or is being given s.known, the set's
-// description (false if nil): it may vote soon, and without its vote an attempt might fail. Caller holds s.mu.
+// description: it may vote soon, and without it an attempt might fail. It is false while s.known is nil. Caller holds s.mu.
 func (s *Set) awaits() bool {
 	if s.known == nil {
 		return false
@@ -658,7 +658,7 @@ func (s *Set) fresh() bool {
 	return s.known == nil && none > len(s.given)/2
 }
 
-// away reports whether too few members for a quorum can be reached; if no set is known, too few given nodes for a majority.
+// away reports whether too few members can be reached for a quorum, or, without a known set, a majority. It needs no mutex.
 func (s *Set) away() bool {
 	v, there := s.View(), 0
 	for _, n := range v.nodes {

@@ -25,8 +25,8 @@ func (n *node) Joined(mark wire.Mark, sent time.Time) {
 	n.vote.Joined(mark, sent, func(says wire.Marker) { n.set.observe(n, mark.Kept, says, sent) })
 }
 
-// Refuses returns why q need not be sent: the set's description allows no lock that long; nil: send it. If old is true, the
-// node may keep another description by now, and the lane asks it.
+// Refuses returns why the lane is to refuse q: the set's description allows no lock that long; nil: send it. If old is true
+// (never without why), the lane also joins the node again, as it may keep another description by now.
 func (n *node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	return n.vote.Refuses(q, now)
 }

@@ -58,9 +58,9 @@ type Set struct {
 }
 
 // Open makes a Set, with a lane (queue of requests) to each given node, and does not wait until they connect. names are the
-// nodes' names in errors. open makes the connection to the node with this index and name, which passes to s what the node
-// says of itself. It must not block: Set.mu is held, now and when open is called later, for a node that becomes a member.
-// tried gets a given node's index when the first attempt to connect has ended, well or not; it needs room for all.
+// nodes' names in errors. open returns a Server, not connected yet, for the node of this name, as number node (first those
+// of names); the Server tells s what the node says of itself. open must not block: Set.mu is held, also when a node is added
+// later. tried gets a given node's index when the first attempt to connect has ended, well or not; it needs room for all.
 func Open(cfg Config, names []string, open func(node int, name string, s lane.Session) lane.Server, tried chan<- int) *Set {
 	s := &Set{cfg: cfg, open: open, given: names, news: make(chan struct{}), changed: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -87,7 +87,7 @@ func (s *Set) setView(v *View) {
 	s.view.Store(v)
 }
 
-// View returns the members and their quorum as they are known now. A View never changes: call View again to see a change.
+// View returns the members and their quorum as known now: at first, the given nodes and Config.Quorum. A View never changes.
 func (s *Set) View() *View { return s.view.Load() }
 
 // Lane returns the lane to the given node with this index in Open's names. If that is no member any more, it may be retired.
@@ -117,8 +117,8 @@ func (s *Set) Number(at time.Time) (number int64, good bool) {
 	return s.Ticket(at)
 }
 
-// Beyond returns by how much number, a fence, is ahead of the median of the nodes' clocks, if that is too much for a vote;
-// 0: it is not, or the median is not known at now.
+// Beyond returns by how much number, a fence (as a rule the time of its attempt, in microseconds), is ahead of the median of
+// the nodes' clocks, if that is too much for a vote (vote.Group.Beyond); 0: it is not, or the median is not known at now.
 func (s *Set) Beyond(number int64, now time.Time) time.Duration {
 	return s.group.Beyond(number, s.group.Middle(now))
 }
@@ -151,7 +151,8 @@ func (s *Set) Close(patience time.Duration) {
 	s.tasks.Wait()
 }
 
-// Weigh returns how many requests each lane holds, given nodes first: unsent ones, and releases that no reply has settled.
+// Weigh returns how many requests each lane holds, Open's first, then by age: unsent ones, and releases that no reply
+// settled.
 func (s *Set) Weigh() []int {
 	nodes := *s.nodes.Load()
 	all := make([]int, len(nodes))

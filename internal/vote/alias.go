@@ -28,7 +28,7 @@ const (
 )
 
 // unproven reports whether the node must count as a copy of another server's data: another server answers at the address, or
-// nothing has answered yet. It is false if the node is believed, and for nil: the node says no other address.
+// asking has no result yet. It is false if asking has shown no other server, and for nil: the node claims no other address.
 func (a *Alias) unproven() bool {
 	if a == nil {
 		return false
@@ -38,7 +38,7 @@ func (a *Alias) unproven() bool {
 }
 
 // Answered records the run_id of the process that answers at the address; "": none does, or it does not say. It reports
-// whether that is news (a.state has changed), and the caller must judge the node anew.
+// whether that changes a.state: then the caller must consider anew which description of the set counts.
 func (a *Alias) Answered(runID string) bool {
 	state := noAnswer
 	switch runID {
@@ -66,8 +66,8 @@ func (m *Node) SaysAlias(self, runID string) *Alias {
 }
 
 // SaysNoAlias records that the node claims no address but that by which it is reached. If it keeps no description of a set
-// either (keeps is false), and an address that it claimed before has not answered yet, or another server has answered there,
-// the client forgets which member the node claimed to be.
+// either (keeps is false), and its earlier claim to an address is unproven, the client forgets which member the node said it
+// was (Member). Else that stays as it is: Keep has stored what the node says now.
 func (m *Node) SaysNoAlias(keeps bool) {
 	if a := m.alias.Swap(nil); !keeps && a.unproven() {
 		m.mu.Lock()

@@ -43,10 +43,10 @@ func (m *Node) Bind(batch []*lane.Request, now time.Time) (b lane.Before) {
 	return b
 }
 
-// Judge changes the replies to a batch that left at sent to what they are worth; before is what Bind returned. A grant
-// counts if the node had a vote before it was asked, and still has one after what its replies say of its clock. vouched
-// reports whether the node has shown the marker that the client knew, so has lost no data. again: the node may keep another
-// description of the set by now, and the caller must join it again.
+// Judge changes the replies to a batch that left at sent to what they are worth (judge); before is what Bind returned. A
+// grant counts if the node had a vote before it was asked, and still has one after what its replies say of its clock.
+// vouched reports whether the node has shown the marker that the client knew, so has lost no data. again: the node may keep
+// another description of the set by now. The caller must then have the lane join it (join.lua); the replies are judged.
 func (m *Node) Judge(batch []*lane.Request, sent time.Time, before lane.Before) (vouched, again bool) {
 	now := m.Now()
 	seen := int64(0) // replies with the same time share one look at the clock
@@ -90,7 +90,8 @@ type knowledge struct {
 	middle time.Time     // the median of the nodes' clocks; zero: not known
 }
 
-// judge changes q.Reply to what it is worth by k: a grant that is no vote gets another Status, and the reason as its Err.
+// judge changes q.Reply to what it is worth by k, what is known now and was when q left: a grant that is no vote gets the
+// Status Quarantined or Unfit, and the reason as its Err.
 func (m *Node) judge(q *lane.Request, k *knowledge) {
 	r := &q.Reply
 	unfit := func(why error) { r.Status, r.Err = wire.Unfit, why }
@@ -133,8 +134,8 @@ func (m *Node) judge(q *lane.Request, k *knowledge) {
 // retell: if the marker was last shown longer ago than this, the refusal of a long TTL has the node joined again.
 const retell = time.Second
 
-// Refuses returns why q, an acquire or extension, need not be sent: the description by which q counts (q.By) allows no lock
-// that long; nil: send it. old: the node has not shown its marker for a second (retell), so may keep another one now.
+// Refuses returns why q, an acquire or extension, is refused: the description by which it counts (q.By) allows no lock that
+// long; nil: it is not. old: it is, but the node has not shown its marker for a second (retell): the caller joins it again.
 func (m *Node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	if q.Op != wire.Acquire && q.Op != wire.Extend || q.By == nil || q.Claim.TTL <= wire.Milliseconds(q.By.MaxTTL) {
 		return nil, false
@@ -142,11 +143,11 @@ func (m *Node) Refuses(q *lane.Request, now time.Time) (why error, old bool) {
 	return tooLongError{q.Claim.TTL, wire.Milliseconds(q.By.MaxTTL)}, !m.ShownSince(now.Add(-retell))
 }
 
-// stays reports whether the extension q counts by q.By, a description of the set (nil: it does): the marker that was read
-// after it names that epoch. The node compares an acquire with the marker that was known when the request left. It does not
-// compare an extension, as a lock outlives what a node may forget of others. But an extension must not count if the node
-// serves another description: two changes later, others may have a quorum without a node in common (EXTEND_EPOCH in
-// docs/model).
+// stays reports whether the extension q counts by q.By, a description of the set (nil: it does): the marker that the node
+// showed after the extension (q.Shown) has q.By's epoch. The node compares an acquire with the marker that was known when
+// the request left. It does not compare an extension, as a lock outlives what a node may forget of others. But an extension
+// must not count if the node serves another description: two changes later, others may have a quorum without a node in
+// common (EXTEND_EPOCH in docs/model).
 func stays(q *lane.Request) bool {
 	if q.By == nil {
 		return true

@@ -66,10 +66,10 @@ func (a *tolerance) slack(since time.Duration) time.Duration {
 }
 
 // tolerance returns how a clock may move and not count as set, if no lock lives longer than longest. It divides a lock's
-// drift, by which its validity is shorter than its TTL: half is for speed. Of the other half, a millisecond is for Redis,
-// and half of the rest for steps, since that may be forgiven again during the lock's life. By default each lock has its own
-// drift: speed gets the part that grows with the TTL, and steps get half a millisecond. A given drift is the same for all
-// locks: its half is for the life of the longest. Clocks that are never set need quartz and resolution: excused in any case.
+// drift, by which its validity is shorter than its TTL. By default each lock has its own, TTL/100 + 2 ms: the part that
+// grows with the TTL is for speed, and half a millisecond (resolution) for steps. A given Config.Drift is that of all locks.
+// Of 50 ms, 25 are for speed during the life of the longest, one for Redis, and half of the other 24 for steps, since as
+// much may be forgiven again in that life. Clocks that are never set need quartz and resolution: excused in any case.
 func (cfg *Config) tolerance(longest time.Duration) tolerance {
 	if cfg.Drift == 0 {
 		return tolerance{speed: 0.01, short: cfg.TTL, longest: longest, steps: resolution}
@@ -162,7 +162,7 @@ func (g *Group) Bound(longest time.Duration) (before, now time.Duration) {
 // under the set's description by which the client goes (wire.Description.Longest).
 func (g *Group) Quarantine() time.Duration { return time.Duration(g.quarantine.Load()) }
 
-// Refuse makes no vote count by d, a description of the set that the program cannot use, until it is called with another d.
+// Refuse makes no vote count by d, a description that the program cannot use, until it is called with another one, or nil.
 func (g *Group) Refuse(d *wire.Description) { g.unusable.Store(d) }
 
 // usable reports whether votes may count by d, a description of the set: d is nil, or not that of the last Refuse call.
@@ -197,8 +197,8 @@ type clockStep struct {
 
 // alike records a step of the clock k (by) at now, and reports whether more likely the client's own clock was wrong: a
 // majority of the members' clocks have made the same step within the duration within, in which the client hears of all
-// nodes. It is true once for all of them, and false with a single member: nothing tells one clock from the other. Only what
-// people read depends on it: if the nodes' clocks really were set forward together (on one host), all dropped locks early.
+// nodes. It is true only once then, and false with a single member: nothing tells one clock from the other. No vote depends
+// on it, only a warning: if the nodes' clocks really were set forward together (on one host), all dropped locks early.
 func (g *Group) alike(k *nodeClock, now time.Time, by, within time.Duration) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -216,7 +216,8 @@ func (g *Group) alike(k *nodeClock, now time.Time, by, within time.Duration) boo
 	return true
 }
 
-// skew returns how far the clock k is ahead of the median of all at now (negative: behind), if beyond MaxNodeSkew; else 0.
+// skew returns how far the clock k is ahead of the median of all at now (negative: behind), if beyond MaxNodeSkew; else 0,
+// also if that is off, or k or the median is not known. It takes g.mu.
 func (g *Group) skew(k *nodeClock, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -296,8 +297,8 @@ func (g *Group) Beyond(number int64, middle time.Time) time.Duration {
 }
 
 // Ticket returns at, an instant of the client's clock, in microseconds by the median of the nodes' clocks, so that tickets
-// of clients can be compared, whatever their own clocks show. It is the middle of a range that is width wide. If known is
-// false, the median is not known, and the ticket is by the client's own clock.
+// of clients can be compared, whatever their own clocks show. It is the middle of a range of this width, which has the true
+// value. If known is false, the median is not known, the ticket is by the client's own clock, and width is 0.
 func (g *Group) Ticket(at time.Time) (ticket int64, width time.Duration, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

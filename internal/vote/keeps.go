@@ -120,14 +120,15 @@ func (m *Node) Keep(t wire.Kept, mark wire.Marker) {
 	}
 }
 
-// KeptSince returns when the client first heard that the node keeps what it keeps now: a description of the set, or none.
+// KeptSince returns when the client first heard that the node keeps what it keeps now, a description or none; zero: not yet.
 func (m *Node) KeptSince() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.since
 }
 
-// Keeps reports whether the node keeps d, a description of the set, and is no copy of the member that it says it is.
+// Keeps reports whether the node keeps d, a description of the set, and is no copy of the member that it says it is. If d is
+// nil, it reports whether votes need none (Config.Described is false).
 func (m *Node) Keeps(d *wire.Description) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -102,8 +102,8 @@ func (m *Node) Now() time.Time { return m.cfg.Clock.Now() }
 func (m *Node) Marked() bool { return m.cfg.Quarantine > 0 }
 
 // Joined records mark, the node's answer to join.lua, which left at sent. A new marker (data may have been lost) begins a
-// quarantine. If markers are in use, Joined calls heard with it (zero: unreadable), without m.mu, before it stores it: it
-// may be of a later description of the set, of which the set must know before a grant under it is judged.
+// quarantine. If markers are in use, Joined first calls heard, without m.mu, with the marker (zero: unreadable), and then
+// stores the marker: it may name a later description of the set, which the set must know before a grant under it is judged.
 func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marker)) {
 	now := m.Now()
 	m.scriptOnly.Store(mark.ScriptOnly)
@@ -141,9 +141,9 @@ func (m *Node) Joined(mark wire.Mark, sent time.Time, heard func(mark wire.Marke
 	})
 }
 
-// lose calls update. If that returns true, the node may have forgotten locks, because of why: it has no vote for a
-// quarantine from the time at, unless it has lost something later. data: it may have lost all data. update runs with m.mu
-// held: a new marker must not be there without its quarantine. If the quarantine is not over, lose calls Events.Quarantined.
+// lose calls update, which stores what was learnt and returns whether the node may have forgotten locks (data: all data),
+// because of why. If so, it has no vote for a quarantine from the time at, unless it has lost something later; unless that
+// is over, lose calls Events.Quarantined. update runs with m.mu held: a new marker must not be there without its quarantine.
 func (m *Node) lose(at time.Time, data bool, why error, update func() bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -297,7 +297,8 @@ func (m *Node) reason(now time.Time) error {
 	return m.why
 }
 
-// ScriptOnly reports whether acquires by plain commands never count at the node: it forbids one of them, or their release.
+// ScriptOnly reports whether acquires by plain commands, without a script, never count at the node: since it was last
+// joined, it has denied this user one of the commands, or the release script (by an ACL, as a rule).
 func (m *Node) ScriptOnly() bool { return m.scriptOnly.Load() }
 
 // ErrNew is why a node that had no marker has no vote.
@@ -334,7 +335,7 @@ func (m *Node) votes() bool {
 }
 
 // poisoned returns why a grant with the fence number is no vote: it is ahead of middle, the median of the nodes' clocks, by
-// too much (Group.Beyond), and by more than most, the allowance; nil: it is a vote. It calls Events.Warning once.
+// too much (Group.Beyond), and by more than most (Claim.Ahead); nil: a vote. It calls Events.Warning once per marker.
 func (m *Node) poisoned(number int64, middle time.Time, most time.Duration) error {
 	ahead := m.group.Beyond(number, middle)
 	if ahead <= most {
