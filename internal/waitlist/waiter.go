@@ -46,16 +46,14 @@ type nodeState struct {
 	free bool // since the attempt began the node has said that the lock may be free
 }
 
-// Turn is closed when the waiter becomes the first of its local queue, and may try. Nil: it was from the start; do not
-// receive.
+// Turn is closed when the waiter becomes the first of its local queue, and may try. Nil: it was from the start.
 func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 
 // Name returns the waiter's name in the queues of the nodes.
 func (w *Waiter) Name() string { return w.name }
 
 // Secret returns the first part of the token of w's next attempt (the same until Begin), if w is a contender: a call that
-// tries once, and waits only until a split vote is settled (Want.Contender). "": w is none, and its tokens begin with a
-// random part.
+// tries once, until a split vote is settled (Want.Contender). "": w is none, and its tokens begin at random.
 func (w *Waiter) Secret() string {
 	if w.want.Contender == nil {
 		return ""

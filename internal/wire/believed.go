@@ -24,13 +24,12 @@ type Witness struct {
 // A client that has slept through many changes still arrives. When the description after the next one is chosen, a majority
 // of the members before the next one keeps the next or a later one, and a node that is removed keeps the description that
 // removes it, and answers as long as it runs. Members need not keep the same one: of three that keep epochs 3, 5 and 7, the
-// second and the third vouch for 5. That takes the Past: without it, a node that keeps 7 would vouch for whatever a faulty
-// node calls 5.
+// second and the third vouch for 5. That takes the Past: else 7 would vouch for whatever a faulty node calls 5.
 //
 // Half of the witnesses suffice if all others have been heard, and keep none: these have lost their data, no other half can
 // show anything else, and no client tells them again what they kept if they are not members any more. But of the nodes that
-// a program was given, one that keeps none may never have been a member: it counts only if the description that the other
-// half keeps names it.
+// a program was given, one that keeps none may never have been a member: it counts only if the other half's description has
+// it.
 //
 // While the client has none, a first description (epoch 1) whose members are exactly the given nodes is believed even if
 // only one of them keeps it, when those that keep it or none are a majority: a new set would have the same members. So a set

@@ -192,8 +192,7 @@ func (d *Description) Longest() time.Duration { return Milliseconds(max(d.MaxTTL
 // milliseconds. A call is one step: (most, 0) is the last one, and also the result if d is there already. Each description
 // bounds two things: a client that counts by it counts no lock with a TTL over MaxTTL, and gives no vote to a node that lost
 // its data less than Longest ago. Let a node forget a lock, and let L be the MaxTTL of the description by which that lock
-// was counted: the node must stay without a vote for L. Another client may count by another description than the lock's
-// holder:
+// was counted: the node must stay without a vote for L. Another client may count by another description:
 //
 //   - By the one before. A node that granted by the later one keeps the later one, so it is no vote by the earlier one. The
 //     exception is a node that was emptied since, and was told the earlier one by a client that knows no other. So Longest

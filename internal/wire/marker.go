@@ -43,8 +43,7 @@ func ParseMarker(text string) (m Marker, ok bool) {
 	return m, errors.Join(errs[:]...) == nil
 }
 
-// OtherVersion returns an UnfitError, with which the node has no vote, if mark, its marker, has another version than
-// MarkerVersion. Nil also for "" (the node has no marker) and for text that is no marker.
+// OtherVersion returns an UnfitError (no vote) if a node's marker has another version; else, and for no marker, nil.
 func OtherVersion(mark string) error {
 	version, _, found := strings.Cut(mark, ":")
 	if n, err := strconv.ParseUint(version, 10, 32); !found || err != nil || n == MarkerVersion {

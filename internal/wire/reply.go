@@ -245,11 +245,10 @@ func refusal(text string) Status {
 // it may be there. So it is for each answer that was lost; for each answer to a raise, which is refused also where a counter
 // is larger than the fence; and for each error to an extend, except that the key is no lock (Foreign).
 //
-// It is false, too, for an error that a command within a script raised, since the script may have written before: for
-// example, a user that may not run that command. Other errors come before the first write, if at all. A server that loads
-// its data, or runs another script, does not begin this one. A replica without its master refuses the first read. A server
-// that takes no writes refuses the first write, and so does a full one; once a script has written, a full server lets it go
-// on.
+// Also for an error that a command within a script raised, since the script may have written before: for example, a user
+// that may not run that command. Other errors come before the first write, if at all. A server that loads its data, or runs
+// another script, runs none. A replica without its master refuses the first read. A server that takes no writes refuses the
+// first write, and so does a full one; a script that has written may go on.
 //
 // An acquire by plain commands (PlainAnswer) that has set the key is Granted or Void, whatever its other commands said.
 func (r *Reply) MeansAbsent(step Op) bool {
@@ -266,8 +265,8 @@ func (r *Reply) MeansAbsent(step Op) bool {
 	return false
 }
 
-// Raised reports whether r.Err comes from a command within a script: all servers then have the word script in its text
-// (TestWhatScriptsRaise). False if r.Err is nil.
+// Raised reports whether r.Err comes from a command within a script: its text then has the word script
+// (TestWhatScriptsRaise).
 func (r *Reply) Raised() bool {
 	return r.Err != nil && strings.Contains(r.Err.Error(), "script")
 }
