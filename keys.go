@@ -74,13 +74,14 @@ type acquisition struct {
 	ahead time.Duration // how far its fence may be ahead of the nodes' clocks; see concede
 }
 
-// TTL sets the TTL to d in the place of Options.TTL: whole milliseconds, at most the set's [Members].MaxTTL. Else the call
-// fails.
+// TTL sets the lock's TTL to d in the place of Options.TTL: whole milliseconds, at most the MaxTTL of the set of nodes
+// ([Members]). With any other d the call fails.
 func TTL(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.ttl = d })
 }
 
-// MaxHold ends the lock when it was held for d (more than 0), with ErrLost, however often it was extended.
+// MaxHold ends the lock when it has been held for d, however often it was extended: it counts as lost then (ErrLost). d is
+// more than 0, and may be less than the TTL.
 func MaxHold(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.maxHold = &d })
 }
@@ -122,7 +123,8 @@ func RenewWhile(ctx context.Context) AcquireOption {
 // exclusively. Then the call joins that lock: it gets the same token and fence, and nothing is sent. The lock is released
 // with the last of its handles. Goroutines that share the context then do not exclude each other.
 //
-// Without Reentrant such a call would wait for itself, so it fails at once (no ErrHeld). Else Reentrant changes nothing.
+// Without Reentrant such a call fails at once, since it would wait for itself; its error is not ErrHeld, nor another Err of
+// this package. Under any other context Reentrant changes nothing.
 func Reentrant() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.reentrant = true })
 }

@@ -95,9 +95,9 @@ type tokenAt struct {
 }
 
 // record returns the lock's record of its token at the node n, to be changed; valid until the next call. If there is none,
-// it adds an empty one, or reuses the record of a lane (the client's connection to a node) that has ended. Nobody needs
-// that: no extension asks an ended lane, and its late yes does not count (confirmed). So records are as few as lanes. Caller
-// holds l.mu.
+// it adds an empty one, or reuses that of a lane (the client's connection to a node) that has ended. That is of no use: no
+// extension asks an ended lane, and its late yes does not count (confirmed). So there are no more records than lanes that
+// live at the same time. Caller holds l.mu.
 func (l *Lock) record(n *lane.Lane) *tokenAt {
 	gone := -1
 	for i := range l.records {
@@ -142,7 +142,7 @@ type watcher struct{ cancel context.CancelCauseFunc }
 
 func (l *Lock) acquired() bool { return l != nil && l.locker != nil }
 
-// Name is what was locked, without Options.Prefix and names of [Also]; "" for a Lock that was never acquired.
+// Name is what was locked, without Options.Prefix and the names of [Also]; "" for a Lock that was never acquired.
 func (l *Lock) Name() string {
 	if !l.acquired() {
 		return ""

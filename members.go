@@ -61,8 +61,8 @@ type Change struct {
 // look at [Locker.Members], and decide anew.
 var ErrOvertaken = set.ErrOvertaken
 
-// next makes the set's next description from d, the present one, with this change; now is when it is proposed. If its MaxTTL
-// is not yet that of c (Toward), the caller calls next again. An error: the change cannot be made.
+// next makes the set's next description from d, the present one, with this change; now is when it is proposed. If the result
+// has not c's MaxTTL yet (Toward), the caller calls next again. An error: the change cannot be made.
 func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, error) {
 	if unknown := d.Fields(); len(unknown) > 0 {
 		return nil, fmt.Errorf("redlock: the description of the set has fields that this version does not know (%s), and a change would lose them: use a later version", strings.Join(unknown, ", "))

@@ -267,7 +267,8 @@ func (lk *Locker) accepts(d *wire.Description) error {
 }
 
 // identify asks the server at an address for its run_id, over a new connection, and stores nothing there. The caller
-// compares it with a node's. "?", unlike any: the server refuses this program, as the node does not. An error: no answer.
+// compares it with that of a node. "?", unlike any: the server refuses this program, which the node does not, so it is
+// another server. An error: none answers.
 func (o origin) identify(ctx context.Context, address string, patience time.Duration) (string, error) {
 	at := o.at(address)
 	id := ""

@@ -57,7 +57,7 @@ func (b *ballot) verdict() verdict {
 func (b *ballot) least() int { return cmp.Or(b.blocking, b.need) }
 
 // answered is the verdict of a release: won when a quorum has answered, yes or no, since "not there" is as good as
-// "deleted". Answers of nodes without a vote, no part of the next acquire's quorum, count only at the end.
+// "deleted". Answers of nodes without a vote, no part of the next acquire's quorum, count once none is open.
 func (b *ballot) answered() verdict {
 	v := (&ballot{n: b.n, need: b.need, yes: b.yes + b.no, none: b.none}).verdict()
 	if v == won && b.yes+b.no-b.voteless < b.need && b.open() > 0 {
@@ -71,8 +71,8 @@ func (b *ballot) answered() verdict {
 func (b *ballot) unreachable() bool { return b.n-b.none < b.need }
 
 // refused reports whether the nodes that have not answered no are fewer than least, even if all silent ones said yes. In an
-// extension, those that said no are a quorum then, which another client may have; where a quorum is a majority of an odd
-// number of nodes, the others are none then. Two of four nodes are no quorum: the lock stays, and these two count again when
+// extension, those that said no are a quorum then, which another client may have. With a majority of an odd number of nodes,
+// that is as soon as the others are none. Two of four nodes are no quorum: the lock stays, and these two count again when
 // the other two have shown that they had the token all along (Lock.counts).
 func (b *ballot) refused() bool { return b.n-b.no < b.least() }
 

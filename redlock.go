@@ -336,9 +336,8 @@ func countOpened(warn func(error)) {
 
 func countClosed() { openLockers.Add(-1) }
 
-// begins reports to the trace that op ("acquire", say) on the lock name begins, and returns what reports the rest; nil: no
-// trace. l is that lock if it is held already: then Trace.Start runs as hooks do, else on the caller's goroutine. Caller
-// holds no mutex.
+// begins reports to the trace that op ("acquire", say) on name begins, and returns what reports the rest; nil: none. l is
+// that lock if it is held already: then Trace.Start runs as hooks do; nil: on the caller's goroutine. Caller holds no mutex.
 func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
 	o := lk.settings()
 	return o.callbacks.begins(ctx, o.Clock, op, name, l)
@@ -355,7 +354,7 @@ func (lk *Locker) stops(ctx context.Context) error {
 	return nil
 }
 
-// sleepFor returns nil after d, or why it ends before (ctx's error, ErrClosed). key tells a simulator alone who sleeps.
+// sleepFor returns nil after d, or why it ends before (ctx's error, ErrClosed). key names the goroutine for a simulator.
 func (lk *Locker) sleepFor(ctx context.Context, key string, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -88,7 +88,7 @@ func (r *round) start(sent, deadline time.Time) {
 }
 
 // native reports whether a server that has its own command for the step may use it instead of the script
-// (wire.NativeAnswer). A lock for which clients may wait at now (mayPlain) is released by the script, which calls the first.
+// (wire.NativeAnswer). A lock for which clients may wait at now (mayPlain) is released by the script, which notifies one.
 func (r *round) native(now time.Time) bool {
 	l := r.lock
 	switch r.op {
@@ -428,8 +428,8 @@ func classify(op wire.Op, s wire.Status) say {
 // extension was made. A node that lost the token and got it again (refill) only says that the token is there now. It cannot
 // say whether the token was there all the time since the last extension, and not a rival's in between. It can again after
 // two steps. First, the token is known to be there (landed). Then an extension that begins later shows that no rival can
-// have had a quorum: the nodes that do not confirm it, this one included, are no quorum. The others have had the token all
-// along, and this node has kept it since. Its yes to the extensions after that one is a vote.
+// have had a quorum: the nodes that do not confirm it, this one included, are no quorum. Those that do have had the token
+// all along, and this node has kept it since. Its yes to the extensions after that one is a vote.
 //
 // A quorum of other votes is always enough. Where a quorum is a majority of an odd number of nodes, it takes a quorum; of
 // four nodes it takes two. So a lock that two of three nodes have stays when a fourth node becomes a member: two extensions
@@ -527,7 +527,7 @@ func (l *Lock) dropLate(n *lane.Lane) {
 	}
 }
 
-// giveBack releases the lock at one node, at now, and does not wait for the answer. The caller knows that the lock must go.
+// giveBack releases the lock at one node, at now, whether it has ended or not, and does not wait for the answer.
 func (l *Lock) giveBack(n *lane.Lane, now time.Time) {
 	n.Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, now)
 }

@@ -40,12 +40,10 @@ func contested(err error) bool {
 }
 
 // contend settles a split vote for a TryAcquire, by c.until. It returns the lock, or the error of the last attempt that
-// c.until or c.ctx did not cut short. err is that of the attempt before; seen: others may have seen this client with a
-// quorum.
+// c.until or c.ctx did not cut short. err is that of the attempt before; seen: others may have seen this one with a quorum.
 //
 // Several clients have asked in the same instant, and each has some of the nodes. If all of them gave up, the lock would be
-// free and nobody would have it; if all of them asked again, the votes would be split again: a client gets the nodes near
-// it.
+// free and nobody would have it; if all of them asked again, the votes would be split again: each gets the nodes near it.
 //
 // So they go by the order of the waiters (package waitlist). The attempt of such a client, a contender, enters the queues of
 // the nodes that refuse it, and gives back what it was granted for a place in the queue. When all have done so, the one that
@@ -132,8 +130,7 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 }
 
 // entered makes the waiter by which a contender, a TryAcquire that settles a split vote, enters the nodes' queues with its
-// next attempt. as has its name and rank (when the call began). Its places end in a NodeTimeout. The caller calls
-// waiting.Leave.
+// next attempt. as has its name and rank (when it came). Its places end after a NodeTimeout. The caller calls waiting.Leave.
 func (c *call) entered(as *wire.Contender) *waitlist.Waiter {
 	return c.lk.waiting.Enter(&waitlist.Want{
 		Queue: "\x00" + as.Waiter(), Key: c.key, Keys: c.keys, Modes: c.modes, TTL: c.ttl, Slots: c.most(),

@@ -15,7 +15,7 @@ import (
 
 // Lose takes a lock away from its holders, whatever their modes, as if the nodes had dropped it. Its keys are gone, and its
 // contexts have ended with redlock.ErrLost, when Lose returns. No node is in quarantine then, and the lock is free: for the
-// holder that begins anew, a waiter, or [Nodes.Hold]. Lose ends the test if nobody does hold it ([Nodes.Held]).
+// holder that begins anew, a waiter, or [Nodes.Hold]. Lose ends the test if nobody holds it ([Nodes.Held]).
 //
 // If another node is killed, hung or cut off, the answers of the rest do not prove the loss: the holder goes on until the
 // validity of the lock ends, within its TTL, and Lose waits for that. Lose does not wait for a holder whose Locker was not

@@ -82,7 +82,7 @@ func (n *Nodes) Addr(i int) string {
 	return n.node(i).Addr()
 }
 
-// Keys returns the keys of the locks at node i, with Options.Prefix, sorted, in any state of the node; no queues.
+// Keys returns the keys of locks, not of queues, at node i, with Options.Prefix, sorted, whatever state the node is in.
 func (n *Nodes) Keys(i int) []string {
 	n.t.Helper()
 	return n.node(i).Engine.Keys()

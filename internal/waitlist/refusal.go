@@ -40,9 +40,9 @@ func Backoff(try int, ttl time.Duration, jitter float64) time.Duration {
 	return lane.Jittered(d, jitter)
 }
 
-// RetryIn returns how long a waiter rests, if no message comes, when its attempt number try (0 is the first) got r. If
-// others have the lock: until it may be free, a Heartbeat at most. If too few vote: until more do, a Backoff (jittered by
-// host) at least.
+// RetryIn returns how long a waiter rests, if no message comes, when its attempt number try (0 is the first) got r. While
+// others have the lock: until it may be free, a Heartbeat at most. While too few nodes vote: until more do, but at least a
+// Backoff, whose jitter comes from host.
 func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Duration {
 	jitter := host.Jitter()
 	if votes := r.votesIn(); votes > 0 || !r.Held {
@@ -97,8 +97,8 @@ func (r *Refusal) Contested() bool {
 }
 
 // HeldBefore reports whether a quorum of nodes name holders that are not new: the earlier refusal named them, too, and their
-// attempts began before began, when this call came (by their clocks, in whole milliseconds): the vote is not split. earlier
-// may be r.
+// attempts began before began, when this call came (by the clocks of their processes, in whole milliseconds). As a rule,
+// they have the lock, and no vote is split. earlier is not nil; it may be r.
 func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 	before := 0
 	for _, n := range r.Nodes {

@@ -53,7 +53,7 @@ func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 func (w *Waiter) Name() string { return w.name }
 
 // Secret returns the first part of the token of w's next attempt (the same until Begin), if w is a contender: a call that
-// tries once, until a split vote is settled (Want.Contender). "": w is none, and its tokens begin at random.
+// tries once, until a split vote is settled (Want.Contender). "": w is none: its tokens begin with a random part.
 func (w *Waiter) Secret() string {
 	if w.want.Contender == nil {
 		return ""
@@ -260,9 +260,9 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 	return called, false
 }
 
-// Withdraw removes the waiter from the nodes' queues, without waiting; once more before the next attempt does nothing. If it
-// has the lock (held), only at nodes that refused, or have no vote. Else at each, after the releases of its grants were
-// submitted: giving back a grant puts the waiter into the queue. OnReply removes it where answers come later.
+// Withdraw removes the waiter from the nodes' queues, without waiting; a second call before the next attempt does nothing.
+// If it has the lock (held), only at nodes that refused, or have no vote. Else at each, after the releases of its grants
+// were submitted: giving back a grant puts the waiter into the queue. OnReply removes it where answers come later.
 func (w *Waiter) Withdraw(held bool) {
 	w.mu.Lock()
 	if w.done {

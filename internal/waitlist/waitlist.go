@@ -118,8 +118,8 @@ func (l *List) Enter(want *Want) *Waiter {
 }
 
 // Replace moves w's call to the local queue for want, as it turns out to want something else. There it comes before the
-// calls that came later than it did, but never before the first one, which makes attempts. Use the result, with its Turn: w
-// has left.
+// calls that came later than it did, but never before the first one, which makes attempts. Use the result instead of w,
+// which has left, and wait for the result's Turn.
 func (l *List) Replace(w *Waiter, want *Want) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()

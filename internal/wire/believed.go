@@ -28,8 +28,7 @@ type Witness struct {
 //
 // Half of the witnesses suffice if all others have been heard, and keep none: these have lost their data, no other half can
 // show anything else, and no client tells them again what they kept if they are not members any more. But of the nodes that
-// a program was given, one that keeps none may never have been a member: it counts only if the other half's description has
-// it.
+// a program was given, one that keeps none may never have been a member: it counts only if the others' description has it.
 //
 // While the client has none, a first description (epoch 1) whose members are exactly the given nodes is believed even if
 // only one of them keeps it, when those that keep it or none are a majority: a new set would have the same members. So a set

@@ -87,9 +87,9 @@ func (q *Queue) Alive(now int64) iter.Seq2[*QueueEntry, int64] {
 }
 
 // Admits is the rule of the queue: may this client take a key that nobody holds in a conflicting mode? If so, other is nil.
-// Otherwise other is the waiter that goes first, and rest is the rest of its lease in milliseconds. waiter is the client's
+// Otherwise other is the waiter that goes first, and rest what is left of its lease, in milliseconds. waiter is the client's
 // name in the queue, and ticket its rank, also before it is in q; 0: it does not wait, so all waiters came earlier; -1: it
-// has the lock already, so nobody goes first. With QueueWindow waiters before it, other is the first, in any mode.
+// has the lock already, so nobody goes first. With QueueWindow waiters before it, other is the first, if modes agree, too.
 func (q *Queue) Admits(now, ticket int64, waiter string, mode Mode) (other *QueueEntry, rest int64) {
 	if ticket < 0 {
 		return nil, 0

@@ -242,13 +242,13 @@ func refusal(text string) Status {
 }
 
 // MeansAbsent reports whether this answer to step (acquire, raise or extend) says that the token is not at the node. False:
-// it may be there. So it is for each answer that was lost; for each answer to a raise, which is refused also where a counter
-// is larger than the fence; and for each error to an extend, except that the key is no lock (Foreign).
+// it may be there. That is so for each answer that was lost; for each answer to a raise, which is refused also where a
+// counter is larger than the fence; and for each error to an extend, except that the key is no lock (Foreign).
 //
-// Also for an error that a command within a script raised, since the script may have written before: for example, a user
-// that may not run that command. Other errors come before the first write, if at all. A server that loads its data, or runs
-// another script, runs none. A replica without its master refuses the first read. A server that takes no writes refuses the
-// first write, and so does a full one; a script that has written may go on.
+// It is so, too, for an error that a command within a script raised, since the script may have written before: for example,
+// a user that may not run that command. Other errors come before the first write, if at all. A server that loads its data,
+// or runs another script, runs none. A replica without its master refuses the first read. A server that takes no writes
+// refuses the first write, and so does a full one; a script that has written may go on.
 //
 // An acquire by plain commands (PlainAnswer) that has set the key is Granted or Void, whatever its other commands said.
 func (r *Reply) MeansAbsent(step Op) bool {
