@@ -74,12 +74,14 @@ type acquisition struct {
 	ahead time.Duration // how far its fence may be ahead of the nodes' clocks; see concede
 }
 
-// TTL sets the lock's TTL to d in the place of Options.TTL: whole milliseconds, at most the set's MaxTTL (Members).
+// TTL sets the lock's TTL to d in the place of Options.TTL: whole milliseconds, at most the MaxTTL of the set of nodes
+// ([Members]). With any other d the call fails.
 func TTL(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.ttl = d })
 }
 
-// MaxHold ends the lock when it has been held for d, however often it was extended.
+// MaxHold ends the lock when it has been held for d, however often it was extended: it counts as lost then (ErrLost). d is
+// more than 0, and may be less than the TTL.
 func MaxHold(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.maxHold = &d })
 }
@@ -96,10 +98,10 @@ func MinHold(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.minHold = &d })
 }
 
-// Wait bounds how long [Locker.Acquire] and [Locker.Do] wait for the lock; their context bounds the waiting and the work.
-// Wait(0) asks once, as [Locker.TryAcquire] does, which ignores Wait. When the time is over, the error is ErrHeld or
-// ErrNoQuorum, and not a context's. A time of a few round trips may be over before the nodes have said that the lock is
-// held: then it is ErrNoQuorum.
+// Wait bounds how long [Locker.Acquire] and [Locker.Do] wait for the lock. Without Wait they wait until their context ends,
+// which with Do bounds the work, too. Wait(0) asks once, as [Locker.TryAcquire] does, which ignores Wait; less than 0 is an
+// error. When the time is over, the error is ErrHeld or ErrNoQuorum, and not a context's. A time of a few round trips may be
+// over before the nodes have said that the lock is held: then it is ErrNoQuorum.
 func Wait(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.patience = &d })
 }
@@ -116,12 +118,13 @@ func RenewWhile(ctx context.Context) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.renewed, a.while = true, ctx })
 }
 
-// Reentrant makes the lock reentrant through its context: under the context of a lock of the same Locker
-// ([Lock.Context], or the one that [Locker.Do] passes on) that includes what the call asks for, the call joins that
-// lock. It gets the same token and fence, and nothing is sent. The lock is released with the last of its handles.
-// Goroutines that share the context then do not exclude each other.
+// Reentrant makes the lock reentrant through its context. Let a call be under the context of a lock of the same Locker
+// ([Lock.Context], or the one that [Locker.Do] passes on) that has all that the call asks for, in the same mode or
+// exclusively. Then the call joins that lock: it gets the same token and fence, and nothing is sent. The lock is released
+// with the last of its handles. Goroutines that share the context then do not exclude each other.
 //
-// Without Reentrant such a call fails at once, since it would wait for itself. Under any other context it changes nothing.
+// Without Reentrant such a call fails at once, since it would wait for itself; its error is not ErrHeld, nor another Err of
+// this package. Under any other context Reentrant changes nothing.
 func Reentrant() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.reentrant = true })
 }
@@ -384,7 +387,7 @@ func (a *acquisition) plan(o *settings) error {
 	return nil
 }
 
-// reads reports whether the call asks for no key exclusively. The fence of such a lock is the largest of the locks before.
+// reads reports whether the call asks for no key exclusively. Its lock has no new fence, but the largest earlier one.
 func (a *acquisition) reads() bool {
 	return strings.IndexByte(a.modes, byte(wire.ModeX)) < 0 && strings.IndexByte(a.modes, byte(wire.ModeSlot)) < 0
 }

@@ -94,10 +94,10 @@ type tokenAt struct {
 	denied int32 // the last extension begun when the node said that it does not have the token
 }
 
-// record returns the lock's record of its token at the node n, to be changed; valid until the next call. It adds an empty
-// one if there is none, in the place of that of a lane (the client's connection to a node) that has ended, if any: no
-// extension asks such a lane any more, and its yes to an earlier one does not count late (confirmed). So there are no more
-// records than lanes that live at the same time. Caller holds l.mu.
+// record returns the lock's record of its token at the node n, to be changed; valid until the next call. If there is none,
+// it adds an empty one, or reuses that of a lane (the client's connection to a node) that has ended. That is of no use: no
+// extension asks an ended lane, and its late yes does not count (confirmed). So there are no more records than lanes that
+// live at the same time. Caller holds l.mu.
 func (l *Lock) record(n *lane.Lane) *tokenAt {
 	gone := -1
 	for i := range l.records {
@@ -142,7 +142,7 @@ type watcher struct{ cancel context.CancelCauseFunc }
 
 func (l *Lock) acquired() bool { return l != nil && l.locker != nil }
 
-// Name is what was locked, without Options.Prefix; "" for a Lock that was never acquired.
+// Name is what was locked, without Options.Prefix and the names of [Also]; "" for a Lock that was never acquired.
 func (l *Lock) Name() string {
 	if !l.acquired() {
 		return ""
@@ -182,8 +182,8 @@ func (l *Lock) Since() time.Time {
 	return l.since
 }
 
-// Until is the end of validity, by Options.Clock: nobody else can have the lock before then, unless it is released. A later
-// extension moves it. It is zero for a Lock that was never acquired.
+// Until is the end of validity, by Options.Clock: nobody else can have the lock before then, unless it is released or lost.
+// A later extension moves it; the end of the lock does not. It is zero for a Lock that was never acquired.
 func (l *Lock) Until() time.Time {
 	if !l.acquired() {
 		return time.Time{}
@@ -199,9 +199,9 @@ func (l *Lock) Until() time.Time {
 func (l *Lock) left() time.Duration { return max(0, left(l.Until(), l.locker.now())) }
 
 // validUntil returns the end of validity when a quorum has confirmed requests whose first byte left at sent: sent + TTL -
-// drift, or the end of MaxHold if that comes first. The two ends count from different readings of the clock. If the wall
-// clock was set between these, or the monotonic clock stood still, one end may be earlier by the one clock, and the other
-// end by the other clock. What counts is which end comes first by any clock from now on.
+// drift, or the end of MaxHold if that comes first. The two ends come from different readings of the clock, which have a
+// wall and a monotonic time each. If the wall clock was set between these, or the monotonic clock stood still, the one end
+// may be earlier by the wall time, and the other by the monotonic. What counts is of which less is left from now on.
 func (l *Lock) validUntil(sent time.Time) time.Time {
 	until := sent.Add(l.claim.TTL - l.locker.settings().drift(l.claim.TTL))
 	if l.maxUntil.IsZero() {
@@ -326,8 +326,8 @@ func (l *Lock) ring() {
 	l.expire()
 }
 
-// expire ends a lock whose validity is over, and if l is a handle that has joined a lock, that one. It returns why l has
-// ended: ErrLost, or the cause of an earlier end.
+// expire ends a lock; the caller has seen that its validity is over. For a handle that has joined a lock (Reentrant) it ends
+// that lock, with all its handles. It returns why l has ended: ErrLost, or the cause of an earlier end.
 func (l *Lock) expire() error {
 	if l.hold != nil {
 		l.hold.expire()
@@ -469,7 +469,7 @@ type registry struct {
 	cleaned time.Time
 }
 
-// add adds a lock, and may first remove those that have ended (registry). ttl is Options.TTL.
+// add adds a lock. If there are many, or ttl (Options.TTL) has passed since it did, it first removes those that ended.
 func (r *registry) add(l *Lock, ttl time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -619,8 +619,8 @@ func (l *Lock) release(ctx context.Context) error {
 	return err
 }
 
-// deleteKeys tells all nodes to delete the lock's keys, now or as soon as they can be reached, and returns when a quorum has
-// confirmed that, after a NodeTimeout at the latest. The error is a QuorumError: ErrLost or ErrNoQuorum. The lock has ended.
+// deleteKeys tells all nodes to delete the keys of the lock, which has ended, now or as soon as they can be reached. It
+// returns nil when a quorum has confirmed that, or a QuorumError, ErrLost or ErrNoQuorum, within a NodeTimeout.
 func (l *Lock) deleteKeys(t *opTrace, now time.Time) error {
 	r := l.locker.newRound(wire.Release, l, nil)
 	defer r.drop()
@@ -647,8 +647,8 @@ func (l *Lock) mustStay(now time.Time) time.Duration {
 // MaxTTL if that has become shorter. It returns when a quorum has confirmed that, after a NodeTimeout at the latest; if the
 // set was changed meanwhile, after another one. The error is that of a release: ErrLost or ErrNoQuorum.
 //
-// leave sends an extension of another Lock with the same token, which nobody holds: that has a TTL of its own, and a node
-// that has lost the token does not get it anew (attached).
+// leave sends an extension of another Lock with the same token, which no caller has. That Lock has a TTL of its own. It is
+// marked as attached, so a node that has lost the token does not get it anew.
 func (l *Lock) leave(t *opTrace, rest time.Duration) error {
 	lk := l.locker
 	limit := lk.nodeTimeout(l.claim.TTL)

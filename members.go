@@ -61,8 +61,8 @@ type Change struct {
 // look at [Locker.Members], and decide anew.
 var ErrOvertaken = set.ErrOvertaken
 
-// next makes the set's next description, proposed at now: d (members, quorum, separator, MaxTTL) with this change, or with
-// the first of its two steps (MaxTTL). It returns an error if the change cannot be made.
+// next makes the set's next description from d, the present one, with this change; now is when it is proposed. If the result
+// has not c's MaxTTL yet (Toward), the caller calls next again. An error: the change cannot be made.
 func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, error) {
 	if unknown := d.Fields(); len(unknown) > 0 {
 		return nil, fmt.Errorf("redlock: the description of the set has fields that this version does not know (%s), and a change would lose them: use a later version", strings.Join(unknown, ", "))
@@ -118,14 +118,14 @@ func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, er
 	return then, nil
 }
 
-// Change changes the set: its members, one node at a time, or what they have agreed on. Programs that use the set follow by
-// themselves, with their next request. Change returns the members after the change. If ctx ends before, the change may come
-// into force all the same: the next call of Change finds out, and finishes it. progress, if it is not nil, is called with
-// what Change waits for, and for how long at most; 0: until it happens. It runs on a goroutine of its own: a slow one delays
-// nothing but its next call, and Change waits for it a second at most.
+// Change changes the set: its members, one node at a time, or its quorum, MaxTTL or separator. Programs that use the set
+// follow by themselves, with their next request. Change returns the members after the change. If ctx ends before, the change
+// may come into force all the same; other errors say how the set is left. The next call of Change finds out, and finishes
+// it. progress, if it is not nil, is called with what Change waits for, and for how long at most; 0: nobody knows. It runs
+// on a goroutine of its own: a slow one delays only its next call, and Change waits for it a second at most.
 //
 // Change waits until a node that is added is out of quarantine and can vote. After a change of members, the next change
-// waits until the locks counted before are over, which takes the longest TTL of the set.
+// waits until the locks acquired before are over, which takes the longest TTL of the set.
 //
 // A change after which too few nodes could vote is refused, with an error that is ErrNoQuorum.
 func (lk *Locker) Change(ctx context.Context, c Change, progress func(what string, most time.Duration)) (Members, error) {
@@ -232,7 +232,8 @@ func (lk *Locker) untilClosed(ctx context.Context) (context.Context, context.Can
 	return ctx, func() { cancel(nil) }
 }
 
-// pause waits for a NodeTimeout, or until ctx ends, unless a quorum keeps the set's description. Loops over agree use it.
+// pause waits for a NodeTimeout, or until ctx ends. It returns at once if a quorum is known to keep the set's description.
+// So a loop that calls agree until then does not spin.
 func (lk *Locker) pause(ctx context.Context) {
 	if lk.lanes.Agreed() {
 		return
@@ -245,12 +246,12 @@ func (lk *Locker) pause(ctx context.Context) {
 	}
 }
 
-// voting returns an error if, after the change from view to the description d, too few members could vote. A node that is
-// added counts as one that can: Change waits for its vote, and any client may give it the description as soon as that is
-// chosen (Set.comes in package set). But its vote must not be needed before. If one of two members is down, the choice needs
-// it; if one of three is down, nobody could lock until the fourth node, which is added, has the description. For a change of
-// MaxTTL a node in quarantine counts, since a shorter MaxTTL may be what ends that. And no member may be missing when MaxTTL
-// gets longer (wire.Description.Toward).
+// voting asks the nodes, and returns an ErrNoQuorum if too few members could vote after the change c from view to the
+// description d; set.ErrOvertaken if view is not the latest. A node that is added counts as one that can vote: Change waits
+// for that, and any client may give it d as soon as d is chosen (Set.comes in package set). But the other nodes must do
+// until then. With one of two members down, d cannot be chosen, which takes both; with one of three down, nobody could lock
+// until the fourth node, which is added, has d. For a change of MaxTTL a node in quarantine counts, since a shorter MaxTTL
+// may be what ends that. And no member may be missing when MaxTTL gets longer (wire.Description.Toward).
 func (lk *Locker) voting(ctx context.Context, view *set.View, d *wire.Description, c *Change) error {
 	now, nodes, err := lk.survey(ctx, nobodys, 0)
 	switch {

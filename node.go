@@ -146,9 +146,9 @@ const failoverAddr = wire.AnyAddress
 // so if nobody waits for an acquire any more, its release comes right after it.
 func patience(nodeTimeout time.Duration) time.Duration { return max(4*nodeTimeout, time.Second) }
 
-// start makes a Locker over the nodes of these names. servers is called once, with the settings; the function that it
-// returns connects to node number i, by its name. identify asks the server at an address for its run_id, for patience at
-// most; nil: a set cannot ask for that.
+// start makes a Locker over the nodes of these names. servers is called once, with the settings. The function that it
+// returns connects a lane (its Session) to node number i, by name. identify asks the server at an address for its run_id,
+// for patience at most; nil: a node's word is taken for its address (vote.Alias).
 func start(names []string, opts *Options, servers func(*settings) func(int, string, lane.Session) lane.Server, identify func(ctx context.Context, address string, patience time.Duration) (string, error)) (*Locker, error) {
 	n := len(names)
 	switch {
@@ -266,8 +266,9 @@ func (lk *Locker) accepts(d *wire.Description) error {
 	return nil
 }
 
-// identify asks the server at an address for its run_id, over a new connection, and stores nothing there. "?": a server
-// answers, but refuses this program, so it is none that this program has reached. An error: none answers.
+// identify asks the server at an address for its run_id, over a new connection, and stores nothing there. The caller
+// compares it with that of a node. "?", unlike any: the server refuses this program, which the node does not, so it is
+// another server. An error: none answers.
 func (o origin) identify(ctx context.Context, address string, patience time.Duration) (string, error) {
 	at := o.at(address)
 	id := ""

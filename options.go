@@ -277,7 +277,7 @@ func (o *settings) drift(ttl time.Duration) time.Duration {
 	return defaultDrift(ttl)
 }
 
-// lookEvery is how long a process takes at most, after it was suspended, to end the contexts of locks that ended meanwhile.
+// lookEvery is how often a process looks for locks that ended while it was suspended, when timers stood still (renew).
 func (o *settings) lookEvery() time.Duration {
 	return min(max(o.TTL/10, 50*time.Millisecond), 500*time.Millisecond)
 }

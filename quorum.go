@@ -53,11 +53,11 @@ func (b *ballot) verdict() verdict {
 	return pending
 }
 
-// least is the number of yes without which a ballot is lost: blocking in an extension, as fewer show nothing; else need.
+// least is how many yes a ballot needs so as not to be lost: need; in an extension blocking, so that no rival has a quorum.
 func (b *ballot) least() int { return cmp.Or(b.blocking, b.need) }
 
-// answered is the verdict of a release, in which each answer counts as a yes: "not there" is as good as "deleted". Answers
-// of nodes without a vote do not end it early: they are no part of the quorum that the next acquire needs.
+// answered is the verdict of a release: won when a quorum has answered, yes or no, since "not there" is as good as
+// "deleted". Answers of nodes without a vote, no part of the next acquire's quorum, count once none is open.
 func (b *ballot) answered() verdict {
 	v := (&ballot{n: b.n, need: b.need, yes: b.yes + b.no, none: b.none}).verdict()
 	if v == won && b.yes+b.no-b.voteless < b.need && b.open() > 0 {
@@ -70,10 +70,10 @@ func (b *ballot) answered() verdict {
 // ErrNoQuorum, "look at the nodes", and ErrHeld, "come back later".
 func (b *ballot) unreachable() bool { return b.n-b.none < b.need }
 
-// refused reports whether the nodes that have not answered no are fewer than least, even if all silent ones said yes. An
-// extension is refused only if those that said no are a quorum, which another client may have: with a majority of an odd
-// number of nodes that is the same. Two of four nodes are no quorum: the lock stays, and these two count again when the
-// other two have shown that they had the token all along (Lock.counts).
+// refused reports whether the nodes that have not answered no are fewer than least, even if all silent ones said yes. In an
+// extension, those that said no are a quorum then, which another client may have. With a majority of an odd number of nodes,
+// that is as soon as the others are none. Two of four nodes are no quorum: the lock stays, and these two count again when
+// the other two have shown that they had the token all along (Lock.counts).
 func (b *ballot) refused() bool { return b.n-b.no < b.least() }
 
 // majority is the smallest number of n nodes such that any two groups of that size share a node, also for even n.

@@ -327,7 +327,7 @@ var (
 	toldLockers atomic.Bool // the Warning was given, which is once in a process
 )
 
-// countOpened counts a new Locker, and warns if a program makes Lockers that it never closes.
+// countOpened counts a new Locker, until countClosed. It calls warn when manyLockers are open, once in the process.
 func countOpened(warn func(error)) {
 	if n := openLockers.Add(1); n >= manyLockers && toldLockers.CompareAndSwap(false, true) {
 		warn(fmt.Errorf("redlock: this process has %d open Lockers, each with its own connections and goroutines: make one Locker for the whole program, and not one for each request or lock; Close those that are no longer used", n))
@@ -336,8 +336,8 @@ func countOpened(warn func(error)) {
 
 func countClosed() { openLockers.Add(-1) }
 
-// begins reports to the trace that operation op on the lock name begins, and returns what reports the rest; nil: it is not
-// traced. l is that lock if it is held already; if nil, Trace.Start runs on the caller's goroutine. Caller holds no mutex.
+// begins reports to the trace that op ("acquire", say) on name begins, and returns what reports the rest; nil: none. l is
+// that lock if it is held already: then Trace.Start runs as hooks do; nil: on the caller's goroutine. Caller holds no mutex.
 func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
 	o := lk.settings()
 	return o.callbacks.begins(ctx, o.Clock, op, name, l)
@@ -354,7 +354,7 @@ func (lk *Locker) stops(ctx context.Context) error {
 	return nil
 }
 
-// sleepFor returns nil after d, or ctx's error or ErrClosed if ctx ends or the Locker closes before. key is for a simulator.
+// sleepFor returns nil after d, or why it ends before (ctx's error, ErrClosed). key names the goroutine for a simulator.
 func (lk *Locker) sleepFor(ctx context.Context, key string, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -47,8 +47,8 @@ type round struct {
 	then    func(*round) // called when the ballot is decided; nil: done gets a value
 }
 
-// newRound makes a round that puts this step of l to all nodes; start begins it. When it is decided, it calls then; if that
-// is nil, wait returns. The caller calls drop when it needs the round no more.
+// newRound makes a round that puts this step of l to all nodes; start begins it. When it is decided, wait returns. Or, if
+// then is not nil, Deliver calls it, once and without r.mu, and nobody calls wait. The caller calls drop at the end.
 func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	view := lk.lanes.View()
 	r, _ := lk.rounds.Get().(*round)
@@ -87,8 +87,8 @@ func (r *round) start(sent, deadline time.Time) {
 	}
 }
 
-// native reports whether a server may use its own command for the step, if it has one, instead of the script
-// (wire.NativeAnswer). A lock for which other clients may wait is released by the script, which calls the next of them.
+// native reports whether a server that has its own command for the step may use it instead of the script
+// (wire.NativeAnswer). A lock for which clients may wait at now (mayPlain) is released by the script, which notifies one.
 func (r *round) native(now time.Time) bool {
 	l := r.lock
 	switch r.op {
@@ -144,9 +144,9 @@ func (r *round) released() bool {
 	return b.yes+b.no >= b.need && !b.refused()
 }
 
-// Deliver takes the answer of one node, n, on the goroutine of its lane, or on that of start if the lane itself answers. In
-// the round's view each lane has one place, so a late answer counts for the node that was asked and for no other, even if
-// that node is no member any more.
+// Deliver takes the answer of one node, n, in q, its request in this round. It runs once for each node, on the goroutine of
+// the node's lane, or on that of start if the lane itself answers, and must not block. In the round's view each lane has one
+// place, so a late answer counts for the node that was asked and for no other, even if that node is no member any more.
 func (r *round) Deliver(n *lane.Lane, q *lane.Request) {
 	v := r.lock.react(r, n, q)
 	r.mu.Lock()
@@ -187,9 +187,9 @@ func (r *round) Deliver(n *lane.Lane, q *lane.Request) {
 	r.drop()
 }
 
-// ahead reports whether r must wait for more answers although it is lost: a grant is no vote since its fence is far ahead of
-// the time (vote.PoisonError), and nodes have not answered yet. Their answers show whether a majority is ahead, so that the
-// next attempt accepts that (concede). Caller holds r.mu.
+// ahead reports whether r must wait for more answers although it is lost: a grant was no vote since its fence is far ahead
+// of the nodes' clocks (vote.PoisonError), and nodes have not answered yet. Their answers show whether that is so at a
+// majority, where the next attempt counts such grants (concede). Caller holds r.mu.
 func (r *round) ahead() bool {
 	if r.ballot.open() == 0 {
 		return false
@@ -290,8 +290,8 @@ func (r *round) wait(ctx context.Context, limit time.Duration) {
 	r.close()
 }
 
-// lost reports whether r cannot be won any more, or another round may be won sooner: some answers to plain commands were no
-// votes (voids); or a node votes now that did not when it answered (votesNow).
+// lost reports whether r cannot be won any more, or another attempt may win sooner than r: some answers to plain commands
+// were no votes (voids), or a node votes now that did not when it answered (votesNow). It takes r.mu.
 func (r *round) lost() bool {
 	r.locker.parts.Host.Woke(sim.Caller, r.caller, -1-int(r.op))
 	if r.lock.claim.Plain && r.voids() || r.votesNow() {
@@ -426,18 +426,18 @@ func classify(op wire.Op, s wire.Status) say {
 
 // counts reports whether an extension that the node n confirms is a vote. by is the description of the set by which the
 // extension was made. A node that lost the token and got it again (refill) only says that the token is there now. It cannot
-// say whether the token was there all the time since the last extension, and not a rival's in between. It can again from the
-// second extension on that begins when the token is known to be there (landed), if the first has shown that no rival can
-// have had a quorum: those that did not confirm the first, this node included, are no quorum. The nodes that confirmed it
-// have had the token all along, and the refilled node has kept it since.
+// say whether the token was there all the time since the last extension, and not a rival's in between. It can again after
+// two steps. First, the token is known to be there (landed). Then an extension that begins later shows that no rival can
+// have had a quorum: the nodes that do not confirm it, this one included, are no quorum. Those that do have had the token
+// all along, and this node has kept it since. Its yes to the extensions after that one is a vote.
 //
-// A quorum of other votes is always enough. Where a quorum is a majority of an odd number of nodes, it takes a quorum;
-// of four nodes it takes two. So a lock that two of three nodes have stays when a fourth node becomes a member: two
-// extensions are not confirmed, and the third one is. What an unconfirmed extension has shown under one description of
-// the set shows nothing under the next, where fewer nodes may be a quorum; what a quorum has confirmed does.
+// A quorum of other votes is always enough. Where a quorum is a majority of an odd number of nodes, it takes a quorum; of
+// four nodes it takes two. So a lock that two of three nodes have stays when a fourth node becomes a member: two extensions
+// are not confirmed, and the third one is. What an unconfirmed extension has shown under one description of the set shows
+// nothing under the next, where fewer nodes may be a quorum; what a quorum has confirmed does.
 //
-// A node that had no vote when it granted the lock is no such case: what it may have forgotten had been granted before,
-// and an acquisition that takes longer than a lock can live gives no lock (VOUCHES in docs/model).
+// A node that had no vote when it granted the lock is no such case: what it may have forgotten had been granted before, and
+// an acquisition that takes longer than a lock can live gives no lock (VOUCHES in docs/model). counts takes l.mu.
 func (l *Lock) counts(n *lane.Lane, by *wire.Description) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -513,11 +513,11 @@ func (l *Lock) releaseLateGrant(n *lane.Lane) {
 // dropLate releases a key that a node has set, or may have, after the deadline of an acquire by plain commands
 // (wire.ErrLateKey). Other nodes may have granted the lock, and it may be extended. An extension that is under way to the
 // node, ahead of the release, still finds the key. If its yes counted, the key would be gone afterwards, and another client
-// could have the lock with this node. So the node does not count in extensions that have begun before, like a node that is
-// refilled. A later one is not sent as long as the node owes the release (Lane.admit).
+// could have the lock with this node. So the node does not count in extensions that began before the release, like a node
+// that is refilled. A later one is not sent as long as the node owes the release (Lane.admit).
 //
-// A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, the handle lists the node,
-// which has no vote there. (late.pml in docs/model has these rules.)
+// A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, its Handle lists the node
+// among those that have no vote on the lock (Healed). (late.pml in docs/model has these rules.)
 func (l *Lock) dropLate(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -527,7 +527,7 @@ func (l *Lock) dropLate(n *lane.Lane) {
 	}
 }
 
-// giveBack releases the lock at one node, and does not wait for the answer.
+// giveBack releases the lock at one node, at now, whether it has ended or not, and does not wait for the answer.
 func (l *Lock) giveBack(n *lane.Lane, now time.Time) {
 	n.Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, now)
 }

@@ -39,37 +39,35 @@ func contested(err error) bool {
 	return r.Contested()
 }
 
-// contend settles a split vote for a TryAcquire. Several clients have asked in the same instant, and each has some of
-// the nodes. If all of them gave up, the lock would be free and nobody would have it; if all of them asked again, the
-// votes would be split again, since a client gets the node that is near to it.
+// contend settles a split vote for a TryAcquire, by c.until. It returns the lock, or the error of the last attempt that
+// c.until or c.ctx did not cut short. err is that of the attempt before; seen: others may have seen this one with a quorum.
 //
-// So they go by the order of the waiters (package waitlist). The attempt of such a client, a contender, enters the
-// queues of the nodes that refuse it, and gives back what it was granted for a place in the queue. When all have done
-// so, the one that came first is the first at all nodes, and gets the lock with its second attempt.
+// Several clients have asked in the same instant, and each has some of the nodes. If all of them gave up, the lock would be
+// free and nobody would have it; if all of them asked again, the votes would be split again: each gets the nodes near it.
+//
+// So they go by the order of the waiters (package waitlist). The attempt of such a client, a contender, enters the queues of
+// the nodes that refuse it, and gives back what it was granted for a place in the queue. When all have done so, the one that
+// came first is the first at all nodes, and gets the lock with its second attempt.
 //
 // A contender gives up when it sees one that came before it: each says when it came in its token and in the queues. The
-// first one sees none, so one is left. It must not be seen to win before the others give up: if it released the lock
-// soon, the next one would get it, and a job would run twice. A contender also gives up when it sees a client with a
-// quorum of nodes; or, from the middle of its time on, a client with the same nodes in two attempts (Unchanged): that
-// one has the lock, but some of its nodes are down. Before the middle it may be a client that is further away, and
-// whose first attempt is not over.
+// first one sees none, so one is left. It must not be seen to win before the others give up: if it released the lock soon,
+// the next one would get it, and a job would run twice. A contender also gives up when it sees a client with a quorum of
+// nodes; or, in the second half of its time, a client with the same nodes in two attempts (Unchanged): that client has the
+// lock, but some of its nodes are down. Earlier it may be a client that is further away, whose first attempt is not over.
 //
-// A client that was seen with a quorum may have no lock all the same (seenWithQuorum). Contenders that have seen it
-// have given up, but their places in the queues may still be there when it asks again. So it does not give up for a
-// contender that came before it: if that one has not given up, that one wins, and is seen with a quorum.
+// A client that was seen with a quorum may have no lock all the same (seenWithQuorum). Contenders that have seen it have
+// given up, but their places in the queues may still be there when it asks again. So it does not give up for an earlier
+// contender: if that one has not given up, it wins, and is seen with a quorum.
 //
-// A contender that gives up leaves the queues. It listens to no messages, since a subscription takes longer to begin
-// than all of this. If its process dies, its places end with a NodeTimeout.
+// A contender that gives up leaves the queues. It listens to no messages, since a subscription takes longer to begin than
+// all of this. If its process dies, its places end with a NodeTimeout.
 //
-// Several clients may also hold the lock together, and each node names one of them: readers, or holders of locks below
-// a folder. A place in the queues would keep other readers out. So where the tokens at a quorum of nodes say that their
-// attempts began before this call did, the call asks once more without a place, and gives up if the tokens are still
-// there. They may be those of first attempts, of clients that are further away: then these clients settle it. Of all
-// that try, the one that began first by its own clock never gives up for this reason. And nobody has given up for a
-// client that is in no queue, and was not seen with a quorum.
-//
-// err is the error of the attempt before; seen: in an attempt, others may have seen this client with a quorum. The result
-// is the lock, or the error of the last attempt that was not cut short.
+// Several clients may also hold the lock together, and each node names one of them: readers, or holders of locks below a
+// folder. A place in the queues would keep other readers out. So where the tokens at a quorum of nodes say that their
+// attempts began before this call did, the call asks once more without a place, and gives up if the tokens are still there.
+// They may be those of first attempts, of clients that are further away: then these clients settle it. Of all that try, the
+// one that began first by its own clock never gives up for this reason. And nobody has given up for a client that is in no
+// queue, and was not seen with a quorum.
 func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	last := quorumError(err)
 	before := last.refusal()
@@ -131,8 +129,8 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	}
 }
 
-// entered makes the waiter by which a contender, a TryAcquire that settles a split vote, enters the nodes' queues, with the
-// name and the rank of as. Its places there end after a NodeTimeout. The caller calls waiting.Leave at the end.
+// entered makes the waiter by which a contender, a TryAcquire that settles a split vote, enters the nodes' queues with its
+// next attempt. as has its name and rank (when it came). Its places end after a NodeTimeout. The caller calls waiting.Leave.
 func (c *call) entered(as *wire.Contender) *waitlist.Waiter {
 	return c.lk.waiting.Enter(&waitlist.Want{
 		Queue: "\x00" + as.Waiter(), Key: c.key, Keys: c.keys, Modes: c.modes, TTL: c.ttl, Slots: c.most(),

@@ -13,15 +13,14 @@ import (
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
-// Lose takes a lock away from its holders, whatever their modes, as if the nodes had dropped it. Its keys are gone, and
-// its contexts have ended with redlock.ErrLost, when Lose returns. No node is in quarantine after that, and the lock is
-// free: for the holder that begins anew, a waiter, or [Nodes.Hold]. Lose ends the test if nobody holds the lock, which
-// [Nodes.Held] reports.
+// Lose takes a lock away from its holders, whatever their modes, as if the nodes had dropped it. Its keys are gone, and its
+// contexts have ended with redlock.ErrLost, when Lose returns. No node is in quarantine then, and the lock is free: for the
+// holder that begins anew, a waiter, or [Nodes.Hold]. Lose ends the test if nobody holds it ([Nodes.Held]).
 //
-// Where a node is away as well, the others' word is not enough: the holder goes on until the validity of the lock ends,
-// within its TTL, and Lose waits for that. A holder whose Locker was not made by [Nodes.Locker] is not waited for. It
-// learns of the loss with its next extension, which is after a third of the TTL if the lock is renewed; for it the name
-// is the key, with Options.Prefix.
+// If another node is killed, hung or cut off, the answers of the rest do not prove the loss: the holder goes on until the
+// validity of the lock ends, within its TTL, and Lose waits for that. Lose does not wait for a holder whose Locker was not
+// made by [Nodes.Locker], and finds its lock by the key, the name with Options.Prefix. That holder learns of the loss with
+// its next extension, which is after a third of the TTL if the lock is renewed.
 func (n *Nodes) Lose(name string) {
 	n.t.Helper()
 	locks, keys := n.holding(name)

@@ -82,7 +82,7 @@ func (n *Nodes) Addr(i int) string {
 	return n.node(i).Addr()
 }
 
-// Keys returns the keys of locks at node i, sorted, whatever state the node is in.
+// Keys returns the keys of locks, not of queues, at node i, with Options.Prefix, sorted, whatever state the node is in.
 func (n *Nodes) Keys(i int) []string {
 	n.t.Helper()
 	return n.node(i).Engine.Keys()
@@ -192,14 +192,14 @@ func (n *Nodes) URLs() []string {
 	return urls
 }
 
-// Kill ends node i as SIGKILL does: connections break, and new ones are refused. Its data stays until it is restarted.
+// Kill ends node i as SIGKILL does: connections break, and new ones are refused. Its data is kept for Restart.
 func (n *Nodes) Kill(i int) {
 	n.t.Helper()
 	n.node(i).Kill()
 }
 
-// Restart starts node i with the data that it had, as a node with appendonly persistence does; keys have gone on
-// expiring. If the node runs, Restart kills it first. The restarted node has no vote for a quarantine.
+// Restart starts node i with the data that it had, as a node with appendonly persistence does; keys have gone on expiring.
+// If the node runs, Restart kills it first. The node does not vote until its quarantine is over (Options.Quarantine).
 func (n *Nodes) Restart(i int) {
 	n.t.Helper()
 	n.node(i).Restart(true)
@@ -265,8 +265,8 @@ func (n *Nodes) Step(i int, d time.Duration) {
 	n.node(i).Engine.Step(d)
 }
 
-// Sleep lets time pass. In a bubble that takes none, and when Sleep returns all that was due by then has
-// been done: expired keys are gone, locks renewed, holders told. Outside of a bubble it is time.Sleep.
+// Sleep lets time pass. In a bubble (testing/synctest) no real time passes, and when Sleep returns all that was due by then
+// has been done: expired keys are gone, locks renewed, holders told. Outside of a bubble it is time.Sleep.
 func (n *Nodes) Sleep(d time.Duration) {
 	time.Sleep(d)
 	if inBubble() {

@@ -351,10 +351,11 @@ func (m *Node) poisoned(number int64, middle time.Time, most time.Duration) erro
 	return PoisonError(ahead)
 }
 
-// floor returns a number that is larger than every fence that the node may have lost; 0: none is known. The node gives no
-// smaller fence as long as it has a vote. What it has lost was numbered before its marker was written, by clocks that differ
-// by less than the quarantine leaves room for (see fence.go). So a shared lock, whose fence is at least the floor, has one
-// above those of all earlier exclusive locks, though the node has forgotten them. Caller holds m.mu.
+// floor returns the fence that Bind proposes for a shared lock, which has no number of its own: one that is larger than
+// every fence that the node may have lost; 0: none is known. The node gives no smaller fence as long as it has a vote. What
+// it has lost was numbered before its marker was written, by clocks for whose differences the quarantine Q leaves room (Q >=
+// 2K + 3S in fence.go). So a shared lock's fence is above those of all earlier exclusive locks, though the node has
+// forgotten them. Caller holds m.mu.
 func (m *Node) floor() int64 {
 	if !m.Marked() || m.known.Born == 0 {
 		return 0

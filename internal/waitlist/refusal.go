@@ -40,7 +40,9 @@ func Backoff(try int, ttl time.Duration, jitter float64) time.Duration {
 	return lane.Jittered(d, jitter)
 }
 
-// RetryIn returns how long a waiter rests when its attempt number try (0 is the first) got r, if no message comes.
+// RetryIn returns how long a waiter rests, if no message comes, when its attempt number try (0 is the first) got r. While
+// others have the lock: until it may be free, a Heartbeat at most. While too few nodes vote: until more do, but at least a
+// Backoff, whose jitter comes from host.
 func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Duration {
 	jitter := host.Jitter()
 	if votes := r.votesIn(); votes > 0 || !r.Held {
@@ -77,11 +79,11 @@ func (r *Refusal) split() bool {
 	return true
 }
 
-// Contested reports whether other clients are in the way, but none was seen to have a quorum of nodes: several clients
-// try for the lock at this moment, or some of the holder's nodes have not answered. A waiter counts as having the nodes
-// that reserve the lock for it. A contender (a call that tries once) does not: it gives up its places for another
-// contender that it sees, and only Preceded goes by them. Nor does it count as having the nodes with the tokens of two
-// of its attempts together, since it gives the first one back.
+// Contested reports whether other clients are in the way, but none was seen to have a quorum of nodes: several clients try
+// for the lock at this moment, or some of the holder's nodes have not answered. So a call that tries once goes on. A waiter
+// counts as having the nodes that reserve the lock for it. A contender (a call that tries once, and has entered the queues)
+// does not: it leaves its places to an earlier contender that it sees, which is for Preceded to say. The tokens of two of
+// its attempts do not count together, since it gives back what the first attempt got.
 func (r *Refusal) Contested() bool {
 	nodes := make(map[string]int)
 	for _, n := range r.Nodes {
@@ -94,8 +96,9 @@ func (r *Refusal) Contested() bool {
 	return r.Held
 }
 
-// HeldBefore reports whether a quorum of nodes name holders that are not new: the earlier refusal named them, too, and
-// their attempts began before began, by the clocks of their processes, in whole milliseconds.
+// HeldBefore reports whether a quorum of nodes name holders that are not new: the earlier refusal named them, too, and their
+// attempts began before began, when this call came (by the clocks of their processes, in whole milliseconds). As a rule,
+// they have the lock, and no vote is split. earlier is not nil; it may be r.
 func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 	before := 0
 	for _, n := range r.Nodes {
@@ -119,9 +122,9 @@ func (r *Refusal) Preceded(c *wire.Contender) bool {
 	})
 }
 
-// Unchanged reports whether some nodes name a holder, each the same as in the refusal before, and none a contender (a
-// client that tries once). A client that tries gives back what it got, and its next attempt has another token; so
-// tokens that stay are those of holders.
+// Unchanged reports whether some nodes (one is enough) name a holder, each the same as in the refusal before (not nil), and
+// none a contender (a client that tries once). A node that names no holder now is not compared. A client that tries gives
+// back what it got, and its next attempt has another token; so tokens that stay are those of holders.
 func (r *Refusal) Unchanged(before *Refusal) bool {
 	held := 0
 	for _, n := range r.Nodes {

@@ -47,14 +47,14 @@ type nodeState struct {
 	free bool // since the attempt began the node has said that the lock may be free
 }
 
-// Turn is closed when the waiter becomes the first of its local queue, and may try; nil: it was from the start.
+// Turn is closed when the waiter becomes the first of its local queue, and may try. Nil: it was from the start.
 func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 
 // Name returns the waiter's name in the queues of the nodes.
 func (w *Waiter) Name() string { return w.name }
 
-// Secret returns the first part of the token of w's next attempt, if w is a contender: a call that tries once, and
-// waits only until a split vote is settled (Want.Contender). "": w is none, and its tokens begin with a random part.
+// Secret returns the first part of the token of w's next attempt (the same until Begin), if w is a contender: a call that
+// tries once, until a split vote is settled (Want.Contender). "": w is none: its tokens begin with a random part.
 func (w *Waiter) Secret() string {
 	if w.want.Contender == nil {
 		return ""
@@ -72,12 +72,12 @@ func (w *Waiter) Activate() {
 	w.list.active[w.name] = w
 }
 
-// Ready reports whether the waiter may enter the nodes' queues: it has a ticket, or the nodes' clocks are known well
-// enough for one. false: make the next attempt without a place in the queues.
+// Ready reports, before each attempt, whether the waiter may enter the nodes' queues: it has a ticket (its time of arrival
+// by the nodes' clocks), or these are known well enough for one. false: make the attempt without a place in the queues.
 //
-// If the client's host was suspended since the waiter came, or its clock set, nobody can say any more by the nodes'
-// clocks when that was. Then the ticket is the one that was known when it came, if any (early); else the waiter counts
-// as one that comes now, so that it is not in front of any that came earlier.
+// If the client's host was suspended since the waiter came, or its clock set, the time of arrival can no longer be told by
+// the nodes' clocks. Then Ready sets the ticket that was known at arrival (early). Without that, the waiter counts as one
+// that comes now, so that it is not in front of any that came earlier.
 func (w *Waiter) Ready() bool {
 	lanes := w.list.cfg.Lanes
 	_, good := lanes.Ticket(w.arrived)
@@ -121,11 +121,11 @@ func (w *Waiter) Begin(c *lane.Claim) {
 	c.Waiter, c.Ticket, c.Lease = w.name, w.ticket, cmp.Or(w.want.Lease, Lease(w.want.TTL)).Milliseconds()
 }
 
-// OnReply takes a node's answer to the attempt of claim c. The answer to the last attempt is the state at the node; a
-// late answer to an earlier one is not. When the waiter no longer waits (done), some nodes have it in their queues all
-// the same, where it would keep others waiting for a lease, so OnReply removes it: a node that refuses; a node that
+// OnReply takes a node's answer to the attempt of claim c. It notes what the last attempt got at the node; failures, and
+// late answers to earlier attempts, change nothing of that. A waiter that no longer waits (done) would keep others waiting
+// for a lease where it is still in a queue. So OnReply then removes it from the queue of a node that refuses; of a node that
 // grants after the waiter has left without the lock, or grants an earlier attempt (a shared lock may be granted to both),
-// since the grant is given back for a place in the queue; and a node without a vote, which carries requests out like any
+// since the grant is given back for a place in the queue; and of a node without a vote, which carries requests out like any
 // other, and does not say what it has done.
 func (w *Waiter) OnReply(n *lane.Lane, c *lane.Claim, status wire.Status) {
 	granted, refused := status == wire.Granted, status == wire.Held || status == wire.Reserved
@@ -150,8 +150,9 @@ func (w *Waiter) OnReply(n *lane.Lane, c *lane.Claim, status wire.Status) {
 	w.signal()
 }
 
-// onFree takes the message that the lock, or this slot of it (0: none is named), may be free at a node. Only the first
-// message from a node since the attempt wakes the waiter: a flood of messages must not put off the next attempt (Rest).
+// onFree takes the message that the lock, or this slot of it (0: none is named), may be free at a node. Only the first one
+// from a node since the attempt wakes the waiter: each time it is woken, Rest begins anew to wait for the other nodes'
+// messages, and a flood must not put off the next attempt. The slot of a later message counts.
 func (w *Waiter) onFree(n *lane.Lane, slot int64) {
 	w.mu.Lock()
 	s := w.node(n)
@@ -188,8 +189,8 @@ func (w *Waiter) signal() {
 	}
 }
 
-// tally reports whether the nodes that may grant now are enough for a quorum, and whether (all) each node that refused
-// has since said that the lock may be free. It takes w.mu.
+// tally reports whether the nodes that may grant now (they granted the last attempt, or have said since that the lock may be
+// free) are enough for a quorum; and whether all nodes that refused it have said that. It takes w.mu.
 func (w *Waiter) tally() (enough, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -266,9 +267,10 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 	return called, false
 }
 
-// Withdraw removes the waiter from the nodes' queues, without waiting. If it has the lock (held), only at nodes that
-// have refused, have no vote, or yield (nodeState); else at each: one that granted puts it into its queue when the grant
-// is given back.
+// Withdraw removes the waiter from the nodes' queues, without waiting; a second call before the next attempt does nothing.
+// If it has the lock (held), only at nodes that refused, have no vote, or yield (nodeState). Else at each, after the
+// releases of its grants were submitted: giving back a grant puts the waiter into the queue. OnReply removes it where
+// answers come later.
 func (w *Waiter) Withdraw(held bool) {
 	w.mu.Lock()
 	if w.done {

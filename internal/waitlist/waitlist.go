@@ -109,8 +109,8 @@ type Want struct {
 	Lease     time.Duration // for how long a contender counts in a queue after an attempt
 }
 
-// Enter puts a call at the end of the local queue (this process's calls for the same lock), and does not wait: the call
-// may make attempts when the Waiter's Turn is closed. The List keeps want. The caller must call Leave.
+// Enter puts a call at the end of the local queue (this process's calls for the same lock), and does not wait: the call may
+// make attempts if the Waiter's Turn is nil, else when that is closed. want must not change. The caller must call Leave.
 func (l *List) Enter(want *Want) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +118,8 @@ func (l *List) Enter(want *Want) *Waiter {
 }
 
 // Replace moves w's call to the local queue for want, as it turns out to want something else. There it comes before the
-// calls that came later than it did, but never before the first one, which makes attempts. Use the result instead of w.
+// calls that came later than it did, but never before the first one, which makes attempts. Use the result instead of w,
+// which has left, and wait for the result's Turn.
 func (l *List) Replace(w *Waiter, want *Want) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()

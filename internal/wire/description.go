@@ -189,32 +189,32 @@ func (d *Description) Near(next *Description) bool {
 func (d *Description) Longest() time.Duration { return Milliseconds(max(d.MaxTTL, d.Other)) }
 
 // Toward returns MaxTTL and Other for the description that follows this one on the way to the MaxTTL most, all in
-// milliseconds. Each description bounds two things: a client that counts by it counts no lock with a TTL over MaxTTL,
-// and gives no vote to a node that lost its data less than Longest ago. Let a node forget a lock, and let L be the
-// MaxTTL of the description by which that lock was counted: the node must stay without a vote for L. Another client may
-// count by another description than the lock's holder:
+// milliseconds. A call is one step: (most, 0) is the last one, and also the result if d is there already. Each description
+// bounds two things: a client that counts by it counts no lock with a TTL over MaxTTL, and gives no vote to a node that lost
+// its data less than Longest ago. Let a node forget a lock, and let L be the MaxTTL of the description by which that lock
+// was counted: the node must stay without a vote for L. Another client may count by another description:
 //
-//   - By the one before. A node that granted by the later one keeps the later one, so it is no vote by the earlier one,
-//     unless it was emptied since, and a client that knows only the earlier one told it that. So Longest of the earlier
-//     one must be at least L.
+//   - By the one before. A node that granted by the later one keeps the later one, so it is no vote by the earlier one. The
+//     exception is a node that was emptied since, and was told the earlier one by a client that knows no other. So Longest
+//     of the earlier one must be at least L.
 //   - By the next one, and by all that follow while the lock lives: Longest of each must be at least L, too.
 //
 // So MaxTTL grows in two steps: (10s), (10s, other 60s), (60s); and shrinks in two: (60s), (10s, other 60s), (10s). In
-// between, locks live as long as both allow, and quarantines last as long as both demand. The shorter one bounds new
-// locks at once. The last step waits (settle in change.go):
+// between, locks live as long as both allow, and quarantines last as long as both demand. The shorter one bounds new locks
+// at once. Before the last step, the client that makes the change waits (settle in change.go):
 //
-//   - To a longer MaxTTL, until all members keep the second description. Suppose that one member still keeps the first
-//     one, another was emptied and is told the first one, and a third is away: that would be enough for a client that
-//     knows only the first one to count by it, with the shorter quarantine. When all members are beyond it, each vote
-//     by the first one comes from a node that was emptied since: it takes a quorum of these, while no other node
-//     answers. (BY_ALL in bound.pml, docs/model)
-//   - To a shorter one, until the locks are over that were counted before the second description. No client counts
-//     another one by then, since a majority keeps the second. So the step may come after the longer TTL and its drift;
-//     or if enough nodes to meet each quorum keep the second one, vote, and hold no lock that lives longer than the
-//     shorter one: a valid lock is on one of them, and what they grant since is no vote by the first one. (WAIT there)
+//   - To a longer MaxTTL, until all members keep the second description. Suppose that one member still keeps the first one,
+//     another was emptied and is told the first one, and a third is away: that would be enough for a client that knows only
+//     the first one to count by it, with the shorter quarantine. When all members are beyond it, each vote by the first one
+//     comes from a node that was emptied since: it takes a quorum of these, while no other node answers. (BY_ALL in
+//     bound.pml, docs/model)
+//   - To a shorter one, until the locks are over that were counted before the second description. No client counts another
+//     one by then, since a majority keeps the second. So the step may come after the longer TTL and its drift; or if enough
+//     nodes to meet each quorum keep the second one, vote, and hold no lock that lives longer than the shorter one: a valid
+//     lock is on one of them, and what they grant since is no vote by the first one. (WAIT there)
 //
-// All other steps need nothing but the majority that each change needs: with them Longest never shrinks, and MaxTTL
-// never grows. That holds from any pair of bounds to any MaxTTL, so also when operators change their mind half-way.
+// All other steps need nothing but the majority that each change needs: with them Longest never shrinks, and MaxTTL never
+// grows. That holds from any pair of bounds to any MaxTTL, so also when operators change their mind half-way.
 func (d *Description) Toward(most int64) (maxTTL, other int64) {
 	switch longest := max(d.MaxTTL, d.Other); {
 	case most > longest:

@@ -43,7 +43,7 @@ func ParseMarker(text string) (m Marker, ok bool) {
 	return m, errors.Join(errs[:]...) == nil
 }
 
-// OtherVersion returns an UnfitError if mark, a node's marker, has another version than MarkerVersion; else nil.
+// OtherVersion returns an UnfitError (no vote) if mark, a node's marker, has another version. Nil also if mark is no marker.
 func OtherVersion(mark string) error {
 	version, _, found := strings.Cut(mark, ":")
 	if n, err := strconv.ParseUint(version, 10, 32); !found || err != nil || n == MarkerVersion {

@@ -71,10 +71,10 @@ var ErrOvertaken = errors.New("its number is not larger than that of an earlier 
 // ErrLateKey makes an acquire by plain commands void: the node set the key after the deadline.
 var ErrLateKey = errors.New("it set the key when the time was up, or its clock is ahead")
 
-// Read judges the answer to an acquire of this token, with number as the proposed fence. Its Status is Granted, Held,
-// that of the error which the server sent to SET, or else Void: no vote, and the key may be set. latest is the
-// deadline, in microseconds of the node's clock, and mark the node's marker as the client knows it (it shows that no
-// data was lost); "": the client does not ask for it.
+// Read judges the answer to an acquire of this token, with number as the proposed fence. Its Status is Granted; Held; that
+// of the error which the server sent to SET; or else Void: no vote, and the caller must release the key, which may be set.
+// It is Void, among others, if the node's time is past latest, the deadline in microseconds of the node's clock, or if the
+// node's marker is not mark, the one that the client knows (it shows that no data was lost). Mark "": any.
 func (p *PlainAnswer) Read(token string, number, latest int64, mark string) Reply {
 	void := func(why error) Reply { return Reply{Status: Void, Time: p.Time, Mark: p.Marker, Err: why} }
 	switch {

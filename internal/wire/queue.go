@@ -86,10 +86,10 @@ func (q *Queue) Alive(now int64) iter.Seq2[*QueueEntry, int64] {
 	}
 }
 
-// Admits is the rule of the queue: may this client take a key that nobody holds in a conflicting mode? If so, other is
-// nil. Otherwise other is the waiter that goes first, and rest is the rest of its lease in milliseconds. waiter is the
-// client's name in the queue, and ticket its rank: 0: it does not wait, so all waiters came earlier; -1: it has the
-// lock already, so nobody goes first. With QueueWindow waiters before it, the first of them goes first in any mode.
+// Admits is the rule of the queue: may this client take a key that nobody holds in a conflicting mode? If so, other is nil.
+// Otherwise other is the waiter that goes first, and rest what is left of its lease, in milliseconds. waiter is the client's
+// name in the queue, and ticket its rank, also before it is in q; 0: it does not wait, so all waiters came earlier; -1: it
+// has the lock already, so nobody goes first. With QueueWindow waiters before it, other is the first, if modes agree, too.
 func (q *Queue) Admits(now, ticket int64, waiter string, mode Mode) (other *QueueEntry, rest int64) {
 	if ticket < 0 {
 		return nil, 0
@@ -139,8 +139,8 @@ func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 }
 
 // Follows is called when a waiter has got the key in this mode and left the queue: one more comes into the window of
-// QueueWindow waiters at which a node looks. It returns the entry of that one in q: the caller is to make it try again.
-// nil: there is none, or it cannot share the key.
+// QueueWindow waiters at which a node looks. Follows returns its entry (in q, not to be changed), and the caller makes that
+// waiter try again. Nil: there is none, or its mode does not allow it to share the key with the one that has got it.
 func (q *Queue) Follows(now int64, mode Mode) *QueueEntry {
 	if len(*q) < QueueWindow {
 		return nil

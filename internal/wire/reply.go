@@ -121,8 +121,8 @@ func parseList(step Op, v []any) (r Reply, ok bool) {
 	return r, ok
 }
 
-// parseWaiting adds to r.Queue the waiters in list: members of a queue's sorted set, each with its score behind it. It
-// skips members that are no waiters. is is false if list is no list.
+// parseWaiting adds to r.Queue the waiters in list: the members of a queue's sorted set, each followed by its score, the
+// ticket. It skips what ParseQueueEntry cannot read, since any program may write into the set. is: list is a list.
 func (r *Reply) parseWaiting(list any) (is bool) {
 	members, is := list.([]any)
 	for i := 0; i+1 < len(members); i += 2 {
@@ -179,7 +179,7 @@ type sent interface {
 	RedisError()
 }
 
-// IsReply reports whether err is one that the server sent: the connection is intact. Otherwise the connection failed.
+// IsReply reports whether err is, or wraps, an error that the server sent: the connection is intact. False for nil, too.
 func IsReply(err error) bool {
 	var reply sent
 	return errors.As(err, &reply)
@@ -241,15 +241,16 @@ func refusal(text string) Status {
 	return Failed
 }
 
-// MeansAbsent reports whether this answer to an acquire or extend says that the token is not at the node. False: it may
-// be there. A lost answer does not say so, nor a refusal to extend, nor a counter larger than the fence.
+// MeansAbsent reports whether this answer to step (acquire, raise or extend) says that the token is not at the node. False:
+// it may be there. That is so for each answer that was lost; for each answer to a raise, which is refused also where a
+// counter is larger than the fence; and for each error to an extend, except that the key is no lock (Foreign).
 //
-// Nor does an error that a command within a script raised, since the script may have written before: for example, a
-// user that may not run that command. Other errors come before the first write, if at all. A server that loads its
-// data, or runs another script, runs none. A replica without its master refuses the first read. A server that takes no
-// writes refuses the first write, and so does a full one; once a script has written, a full server lets it go on.
+// It is so, too, for an error that a command within a script raised, since the script may have written before: for example,
+// a user that may not run that command. Other errors come before the first write, if at all. A server that loads its data,
+// or runs another script, runs none. A replica without its master refuses the first read. A server that takes no writes
+// refuses the first write, and so does a full one; a script that has written may go on.
 //
-// An acquire by plain commands that has set the key is granted or void, whatever the server says to the other commands.
+// An acquire by plain commands (PlainAnswer) that has set the key is Granted or Void, whatever its other commands said.
 func (r *Reply) MeansAbsent(step Op) bool {
 	switch r.Status {
 	case Held, Reserved, Stolen, Expired, Late:
@@ -264,7 +265,8 @@ func (r *Reply) MeansAbsent(step Op) bool {
 	return false
 }
 
-// Raised reports whether r.Err comes from a command within a script. All servers say that in it (TestWhatScriptsRaise).
+// Raised reports whether r.Err comes from a command within a script: its text then has the word script
+// (TestWhatScriptsRaise).
 func (r *Reply) Raised() bool {
 	return r.Err != nil && strings.Contains(r.Err.Error(), "script")
 }
