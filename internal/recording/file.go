@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"time"
 )
 
 // A File takes lines, and is never larger than a bound. When it is half full, it takes the place of the file
@@ -158,11 +160,22 @@ func (f *File) next() error {
 		return err
 	}
 	if !lost {
-		if err := os.Rename(f.name, Earlier(f.name)); err != nil {
+		if err := rename(f.name, Earlier(f.name)); err != nil {
 			return err
 		}
 	}
 	return f.open()
+}
+
+// rename is os.Rename. On Windows it waits up to ten seconds for readers such as redlock explain: a file that
+// somebody has open is neither renamed nor replaced there.
+func rename(from, to string) error {
+	err := os.Rename(from, to)
+	for tries := 0; err != nil && runtime.GOOS == "windows" && tries < 100; tries++ {
+		time.Sleep(100 * time.Millisecond)
+		err = os.Rename(from, to)
+	}
+	return err
 }
 
 // Lines reads the lines of a file, and of the earlier one before it if that is there. A line that was cut, as by
