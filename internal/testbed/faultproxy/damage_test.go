@@ -2,6 +2,7 @@ package faultproxy_test
 
 import (
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -89,7 +90,8 @@ func TestProxyTearsReplies(t *testing.T) {
 	p.TearReplies(1)
 	c.send("bcd")
 	got, err := io.ReadAll(c.r)
-	if string(got) != "bc" || !isReset(err) {
+	arrived := string(got) == "bc" || runtime.GOOS == "windows" && strings.HasPrefix("bc", string(got)) // there a reset overtakes
+	if !arrived || !isReset(err) {
 		t.Errorf("received %q, %v", got, err)
 	}
 }
