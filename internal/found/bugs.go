@@ -3,6 +3,22 @@ package main
 // bugs has the rows of docs/found.md, the latest mend first. To add one: docs/found.md.
 var bugs = []bug{
 	{
+		Name:  "windows-record",
+		What:  "On Windows `redlock record` ended if the record was read when it was time for a new file, and a second recorder of the same file was not refused.",
+		Since: "`redlock record`",
+		By:    "the tests, when they ran on Windows",
+		Mend:  "21d9373",
+		Not:   "its tests (`TestRecordGoesOnWhileItIsRead`, `TestRecordHasOneRecorder`) fail on Windows alone",
+	},
+	{
+		Name:  "windows-ticks",
+		What:  "On Windows, whose `time.Now` moves on in ticks, clients got no lock for a quarantine from nodes that answer within a tick: their clocks seemed to have been set.",
+		Since: "0d75352, the check of the nodes' clocks",
+		By:    "reading, when the tests ran on Windows",
+		Mend:  "1a6c22f",
+		Not:   "its test (`TestSystemClockIsFine`) fails on Windows alone",
+	},
+	{
 		Name:  "terabyte",
 		What:  "A hostile server, or a program that is no Redis, ended every program that connected to it: it announced a string of a terabyte in its greeting, and go-redis allocated that much.",
 		Since: "756dff4, the first commit",
