@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"time"
 )
 
 // A File takes lines, and is never larger than a bound. When it is half full, it takes the place of the file
@@ -18,6 +17,7 @@ import (
 type File struct {
 	name string
 	half int64
+	full int64 // at which size the next file is due: half, or twice that
 	file *os.File
 	size int64
 }
@@ -30,7 +30,7 @@ func Create(name string, most int64) (*File, error) {
 	if err := replaceable(name); err != nil {
 		return nil, err
 	}
-	f := &File{name: name, half: most / 2}
+	f := &File{name: name, half: most / 2, full: most / 2}
 	if err := f.open(); err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (f *File) add(l *Line) error {
 	if err != nil {
 		return err
 	}
-	if f.size+int64(len(text)) > f.half || f.lost() {
+	if f.size+int64(len(text)) > f.full || f.lost() {
 		return errFull
 	}
 	n, err := f.file.Write(text)
@@ -148,7 +148,8 @@ func (f *File) lost() bool {
 	return err != nil || about.Size() < f.size || !same(f.file, f.name)
 }
 
-// next begins a new file. One that was lost does not take the place of the earlier one.
+// next begins a new file. One that was lost does not take the place of the earlier one. Windows renames and replaces no
+// file that somebody has open, as redlock explain does for a moment: there a full file may go on until it is twice as large.
 func (f *File) next() error {
 	lost := f.lost()
 	if lost && same(f.file, f.name) {
@@ -159,23 +160,17 @@ func (f *File) next() error {
 	if err := f.file.Close(); err != nil {
 		return err
 	}
+	full := f.half
 	if !lost {
-		if err := rename(f.name, Earlier(f.name)); err != nil {
-			return err
+		if err := os.Rename(f.name, Earlier(f.name)); err != nil {
+			if runtime.GOOS != "windows" || f.full > f.half {
+				return err
+			}
+			full *= 2
 		}
 	}
+	f.full = full
 	return f.open()
-}
-
-// rename is os.Rename. On Windows it waits up to ten seconds for readers such as redlock explain: a file that
-// somebody has open is neither renamed nor replaced there.
-func rename(from, to string) error {
-	err := os.Rename(from, to)
-	for tries := 0; err != nil && runtime.GOOS == "windows" && tries < 100; tries++ {
-		time.Sleep(100 * time.Millisecond)
-		err = os.Rename(from, to)
-	}
-	return err
 }
 
 // Lines reads the lines of a file, and of the earlier one before it if that is there. A line that was cut, as by

@@ -338,7 +338,7 @@ func TestOtherFilesStayAsTheyAre(t *testing.T) {
 	if _, err := recording.Read(name, "a"); err == nil || !strings.Contains(err.Error(), "is no record") {
 		t.Errorf("it is read: %v", err)
 	}
-	if _, err := recording.Create(os.DevNull, 1<<20); err == nil || !strings.Contains(err.Error(), "is no regular file") {
+	if _, err := recording.Create(os.DevNull, 1<<20); err == nil || !strings.Contains(err.Error(), "is no regular file") && runtime.GOOS != "windows" { // where NUL.1 is NUL, too
 		t.Errorf("%s: %v", os.DevNull, err)
 	}
 	if _, err := recording.Read(name+"x", "a"); !os.IsNotExist(err) && !strings.Contains(fmt.Sprint(err), "not exist") {
