@@ -7,7 +7,7 @@ var bugs = []bug{
 		What:  "On Windows `redlock record` ended if the record was read when it was time for a new file, and a second recorder of the same file was not refused.",
 		Since: "`redlock record`",
 		By:    "the tests, when they ran on Windows",
-		Mend:  "21d9373",
+		Mend:  "2acbb8e",
 		Not:   "its tests (`TestRecordGoesOnWhileItIsRead`, `TestRecordHasOneRecorder`) fail on Windows alone",
 	},
 	{
