@@ -14,7 +14,7 @@ type Clock interface {
 
 type systemClock struct{}
 
-func (systemClock) Now() time.Time { return time.Now() }
+func (systemClock) Now() time.Time { return systemTime() }
 
 // elapsed is the time from one reading of the client's clock to another: the larger of the monotonic and the wall
 // difference. So the fault of one clock never makes it too short: Go's monotonic clock stands still while a Linux host

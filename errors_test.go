@@ -361,6 +361,9 @@ func connectionTexts(t *testing.T, g *texts) {
 		{"no right to the socket", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)}},
 		{"a connection that ended", io.EOF},
 		{"a connection that was reset", &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}},
+		{"too many open files on Windows", &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.Errno(10024))}},
+		{"a connection that was reset on Windows", &net.OpError{Op: "read", Err: os.NewSyscallError("wsarecv", syscall.Errno(10054))}},
+		{"a connection that was aborted on Windows", &net.OpError{Op: "write", Err: os.NewSyscallError("wsasend", syscall.Errno(10053))}},
 		{"nothing listens", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}},
 	} {
 		e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Classify(c.err), Err: facts.Explain(c.err)}, 0)

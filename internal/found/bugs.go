@@ -3,6 +3,22 @@ package main
 // bugs has the rows of docs/found.md, the latest mend first. To add one: docs/found.md.
 var bugs = []bug{
 	{
+		Name:  "windows-record",
+		What:  "On Windows `redlock record` ended if the record was read when it was time for a new file, and a second recorder of the same file was not refused.",
+		Since: "`redlock record`",
+		By:    "the tests, when they ran on Windows",
+		Mend:  "2acbb8e",
+		Not:   "its tests (`TestRecordGoesOnWhileItIsRead`, `TestRecordHasOneRecorder`) fail on Windows alone",
+	},
+	{
+		Name:  "windows-ticks",
+		What:  "On Windows, whose `time.Now` moves on in ticks, clients got no lock for a quarantine from nodes that answer within a tick: their clocks seemed to have been set.",
+		Since: "0d75352, the check of the nodes' clocks",
+		By:    "reading, when the tests ran on Windows",
+		Mend:  "1a6c22f",
+		Not:   "its test (`TestSystemClockIsFine`) fails on Windows alone",
+	},
+	{
 		Name:  "reader-queued-again",
 		What:  "A reader that had its lock stood in the queues of two of four nodes: they had granted its attempt before late, and gave that back for a place. A writer waited for three seconds for a lock that was free.",
 		Since: "553d2b0, an attempt that fails keeps its place",

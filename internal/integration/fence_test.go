@@ -102,7 +102,7 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 	fences(t, func(f *fenced) {
 		f.apart()
 		lk := f.locker(nil)
-		pass(time.Second)
+		settle()
 		for range need.Sized(3, 10, 10) {
 			proposed, before := time.Now().UnixMicro(), f.Mini(4).CommandCount()
 			l := f.took(lk, "a", quorumsAnswer)
@@ -147,7 +147,7 @@ func TestFenceIsRaised(t *testing.T) {
 			fences(t, func(f *fenced) {
 				f.apart()
 				lk := f.locker(&redlock.Options{Clock: tt.clock, MaxNodeSkew: -1}) // numbers of the future are none else
-				pass(time.Second)
+				settle()
 				now := time.Now().UnixMicro()
 				for i, ahead := range tt.ahead {
 					if ahead > 0 {
@@ -238,7 +238,7 @@ func TestFenceCannotBeStored(t *testing.T) {
 			fences(t, func(f *fenced) {
 				f.apart()
 				lk := f.locker(&redlock.Options{MaxNodeSkew: -1})
-				pass(time.Second)
+				settle()
 				f.count(0, "a", time.Now().Add(time.Hour).UnixMicro())
 				ctx, cancel := context.WithCancel(f.Context())
 				defer cancel()

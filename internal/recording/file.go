@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // A File is the file of a record: lines are appended to it, and its size is bounded. When it is half full, it is
@@ -16,6 +17,7 @@ import (
 type File struct {
 	name string
 	half int64
+	full int64 // at which size the next file is due: half, or twice that
 	file *os.File
 	size int64
 }
@@ -29,7 +31,7 @@ func Create(name string, most int64) (*File, error) {
 	if err := replaceable(name); err != nil {
 		return nil, err
 	}
-	f := &File{name: name, half: most / 2}
+	f := &File{name: name, half: most / 2, full: most / 2}
 	if err := f.open(); err != nil {
 		return nil, err
 	}
@@ -127,7 +129,7 @@ func (f *File) add(l *Line) error {
 	if err != nil {
 		return err
 	}
-	if f.size+int64(len(text)) > f.half || f.lost() {
+	if f.size+int64(len(text)) > f.full || f.lost() {
 		return errFull
 	}
 	n, err := f.file.Write(text)
@@ -147,6 +149,8 @@ func (f *File) lost() bool {
 }
 
 // next renames the file to Earlier, and begins a new one. Of lost files, one that was cut is emptied, others are left alone.
+// Windows renames and replaces no file that somebody has open, as redlock explain does for a moment: there a full file may
+// go on until it is twice as large.
 func (f *File) next() error {
 	lost := f.lost()
 	if lost && same(f.file, f.name) {
@@ -157,11 +161,16 @@ func (f *File) next() error {
 	if err := f.file.Close(); err != nil {
 		return err
 	}
+	full := f.half
 	if !lost {
 		if err := os.Rename(f.name, Earlier(f.name)); err != nil {
-			return err
+			if runtime.GOOS != "windows" || f.full > f.half {
+				return err
+			}
+			full *= 2
 		}
 	}
+	f.full = full
 	return f.open()
 }
 

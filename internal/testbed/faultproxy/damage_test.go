@@ -1,10 +1,9 @@
 package faultproxy_test
 
 import (
-	"errors"
 	"io"
+	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -91,7 +90,8 @@ func TestProxyTearsReplies(t *testing.T) {
 	p.TearReplies(1)
 	c.send("bcd")
 	got, err := io.ReadAll(c.r)
-	if string(got) != "bc" || !errors.Is(err, syscall.ECONNRESET) {
+	arrived := string(got) == "bc" || runtime.GOOS == "windows" && strings.HasPrefix("bc", string(got)) // there a reset overtakes
+	if !arrived || !isReset(err) {
 		t.Errorf("received %q, %v", got, err)
 	}
 }

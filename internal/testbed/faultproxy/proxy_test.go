@@ -58,9 +58,19 @@ func resetAtOnce(t *testing.T, p *faultproxy.Proxy) {
 		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 		err = newClient(t, conn).broken()
 	}
-	if !errors.Is(err, syscall.ECONNRESET) {
+	if !isReset(err) {
 		t.Errorf("a new connection ends with %v", err)
 	}
+}
+
+// Windows has these numbers for errors of sockets, and not those of package syscall.
+const (
+	wsaECONNRESET   = syscall.Errno(10054)
+	wsaECONNREFUSED = syscall.Errno(10061)
+)
+
+func isReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, wsaECONNRESET)
 }
 
 // broken reads until the connection ends, and says how.
@@ -131,10 +141,10 @@ func TestProxyResetsBothSides(t *testing.T) {
 			c.send("a")
 			c.want("a") // the link is made
 			reset(p, c)
-			if err := c.broken(); !errors.Is(err, syscall.ECONNRESET) {
+			if err := c.broken(); !isReset(err) {
 				t.Errorf("the client sees %v", err)
 			}
-			if err := s.firstEnd(t); !errors.Is(err, syscall.ECONNRESET) {
+			if err := s.firstEnd(t); !isReset(err) {
 				t.Errorf("the server sees %v", err)
 			}
 			again := dial()
@@ -210,7 +220,7 @@ func TestProxyClose(t *testing.T) {
 	if got := c.receive(); got == "b" {
 		t.Error("delivered over a closed proxy")
 	}
-	if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, wsaECONNREFUSED) {
 		t.Errorf("dialling a closed proxy: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
@@ -86,6 +88,9 @@ func TestBubbleKillAndRestart(t *testing.T) {
 // A pooled connection that broke while it was idle is noticed as over TCP: the
 // command is not sent on it, so even a client that never retries succeeds.
 func TestBubbleIdleConnection(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		need.Skip(t, "of closed connections", "on Windows go-redis does not see them")
+	}
 	bubble(t, 1, func(t *testing.T, b *Bubble, _ *redis.Client) {
 		opts := b.Options(0)
 		opts.MaxRetries = -1

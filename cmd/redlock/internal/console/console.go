@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -159,10 +160,16 @@ func (c *Console) encode(v any, indent string) error {
 // without a message and with the code of SIGPIPE, as other programs do.
 func notWritten(err error) *exit.Failure {
 	f := exit.Fail(exit.CannotWrite, "", "stdout: %v", err)
-	if errors.Is(err, syscall.EPIPE) {
+	if readerGone(err) {
 		f.Code, f.Silent = exit.Signal+int(syscall.SIGPIPE), true
 	}
 	return f
+}
+
+// readerGone reports whether the reader of a pipe has closed it; Windows has two errors of its own for that
+// (ERROR_BROKEN_PIPE, ERROR_NO_DATA).
+func readerGone(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || runtime.GOOS == "windows" && (errors.Is(err, syscall.Errno(109)) || errors.Is(err, syscall.Errno(232)))
 }
 
 // Lookup returns the value of a variable in an environment of NAME=VALUE entries; ok is false if it is not set.
