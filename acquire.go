@@ -357,10 +357,10 @@ func (c *call) tryOnce() (*Lock, error) {
 	return l, err
 }
 
-// plain makes an attempt by plain commands (SET NX PX and ZADD), which cost a node half of what the script costs. It is for
-// one exclusive key, in a set without a separator, that no other client is known to want. The error is errNeedsScript if the
-// attempt cannot be made, or the nodes' answers are no votes (wire.PlainAnswer): the next attempt is by the script, which
-// names the holder and puts a waiter into the queues. Other errors are those of round and settled.
+// plain makes an attempt by plain commands (SET NX PX and ZADD), which cost a node half of what the script costs. It does so
+// only for one exclusive key that no other client is known to want, in a set without Options.Separator. The error is
+// errNeedsScript if that is not so, no attempt can be made, or the answers are no votes (wire.PlainAnswer): then try the
+// script, which names the holder and puts a waiter into the queues. Other errors are those of round and settled.
 //
 // After a failed plain attempt, which may keep the lock from the first waiter of a queue for a round trip, another one soon
 // would fail, too, and two attempts cost more than one. So for plainPause after it, plain returns errNeedsScript at once.
@@ -678,14 +678,14 @@ func (c *call) unasked(ctx context.Context, began time.Time) *QuorumError {
 }
 
 // awaitVotes is for a TryAcquire that failed with err as nodes had no vote: they did not keep the description of the set
-// (members, settings) by which this client goes. Either a node has lost its data: whether the client may give it the
-// description depends on the others' answers (mayTell in internal/set/members.go), which may come a bit later. Or the set
-// was changed: nodes that keep the next description never vote by the one before, and too few have answered for the client
-// to go by the next.
+// (members, settings) by which this client goes. Either a node has lost its data, and gets the description again once enough
+// others have answered (mayTell in internal/set/members.go). Or the set was changed: nodes that keep the next description
+// never vote by the one before, and too few have answered for the client to go by the next.
 //
-// awaitVotes asks all for their markers (a key that names one life of a node's data), which a refusal does not show. It
-// returns true when one of these nodes votes, or the client goes by another description: try again. It returns false if err
-// names no such node, at the call's deadline, or when ctx ends (err then says so).
+// awaitVotes asks all for their markers (a key that names one life of a node's data), which a refusal does not show. If
+// it is the marker that the client knows, the node has lost nothing, as mayTell must know. awaitVotes returns true when one
+// of these nodes votes, or the client goes by another description: try again. It returns false if err names no such node, at
+// the call's deadline, or when the call's ctx ends: then the Cause of err, a QuorumError, becomes ctx's error.
 func (c *call) awaitVotes(err error) bool {
 	why := quorumError(err)
 	if why == nil || !slices.ContainsFunc(why.Nodes(), (*NodeError).untold) {

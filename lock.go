@@ -619,8 +619,9 @@ func (l *Lock) release(ctx context.Context) error {
 	return err
 }
 
-// deleteKeys tells all nodes to delete the keys of the lock, which has ended, now or as soon as they can be reached. It
-// returns nil when a quorum has confirmed that, or a QuorumError, ErrLost or ErrNoQuorum, within a NodeTimeout.
+// deleteKeys tells all nodes to delete the lock's keys; the lock has ended. It waits for NodeTimeout at most. nil: a quorum
+// has confirmed it. A QuorumError: ErrLost if so many nodes had lost the lock before that no quorum can have had it; else
+// ErrNoQuorum, since too few answered. A node that cannot be reached gets the request when it can, also after the return.
 func (l *Lock) deleteKeys(t *opTrace, now time.Time) error {
 	r := l.locker.newRound(wire.Release, l, nil)
 	defer r.drop()

@@ -301,7 +301,7 @@ func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// agreeUnless is agree, but also returns when done is true, at first or after the client has learned something of the set.
+// agreeUnless is agree, but also returns when done is true (with a nil error), at first or after news of the set.
 // isNew: the nodes kept no description, so that they were asked to choose one; false: they kept one, or nobody knows.
 func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, done func() bool) (isNew bool, _ error) {
 	if lk.lanes.Agreed() {

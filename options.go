@@ -244,7 +244,7 @@ func (opts *settings) checkQuarantine(refuse func(format string, args ...any)) {
 	}
 }
 
-// with returns a copy of o with what the description d of the set says, or an error if the program cannot use the set.
+// with returns a copy of o with d's Separator and MaxTTL (most). The error: the program set another Quorum or Separator.
 func (o *settings) with(d *wire.Description) (*settings, error) {
 	if err := o.rejects(d); err != nil {
 		return nil, err

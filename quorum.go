@@ -70,10 +70,10 @@ func (b *ballot) answered() verdict {
 // ErrNoQuorum, "look at the nodes", and ErrHeld, "come back later".
 func (b *ballot) unreachable() bool { return b.n-b.none < b.need }
 
-// refused reports whether the nodes that have not answered no are fewer than least, even if all silent ones said yes. In an
-// extension, those that said no are a quorum then, which another client may have. With a majority of an odd number of nodes,
-// that is as soon as the others are none. Two of four nodes are no quorum: the lock stays, and these two count again when
-// the other two have shown that they had the token all along (Lock.counts).
+// refused reports whether the nodes that have not answered no are fewer than least (the yes that the ballot needs), even if
+// all of them say yes. In an extension, those that said no are a quorum then, which another client may have. With a majority
+// of an odd number of nodes, that is as soon as the others are no quorum. Two of four nodes are no quorum: the lock stays,
+// and these two count again when the other two have shown that they had the token all along (Lock.counts).
 func (b *ballot) refused() bool { return b.n-b.no < b.least() }
 
 // majority is the smallest number of n nodes such that any two groups of that size share a node, also for even n.

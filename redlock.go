@@ -336,8 +336,9 @@ func countOpened(warn func(error)) {
 
 func countClosed() { openLockers.Add(-1) }
 
-// begins reports to the trace that op ("acquire", say) on name begins, and returns what reports the rest; nil: none. l is
-// that lock if it is held already: then Trace.Start runs as hooks do; nil: on the caller's goroutine. Caller holds no mutex.
+// begins reports to the trace that op ("acquire", say) on name begins. The opTrace reports the rest; nil: op is not traced,
+// and what is reported to it is dropped. l is that lock if it is held already: then Trace.Start is queued, as hooks are, and
+// runs on their goroutine; nil: it runs on the caller's. Caller holds no mutex.
 func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
 	o := lk.settings()
 	return o.callbacks.begins(ctx, o.Clock, op, name, l)

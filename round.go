@@ -87,8 +87,8 @@ func (r *round) start(sent, deadline time.Time) {
 	}
 }
 
-// native reports whether a server that has its own command for the step may use it instead of the script
-// (wire.NativeAnswer). A lock for which clients may wait at now (mayPlain) is released by the script, which notifies one.
+// native reports whether a server that can extend or release (r.op) by a command of its own may do so, without the script
+// (wire.NativeAnswer). After contention (mayPlain is false at now) a release is by the script, which makes one waiter try.
 func (r *round) native(now time.Time) bool {
 	l := r.lock
 	switch r.op {

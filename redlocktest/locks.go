@@ -17,10 +17,10 @@ import (
 // contexts have ended with redlock.ErrLost, when Lose returns. No node is in quarantine then, and the lock is free: for the
 // holder that begins anew, a waiter, or [Nodes.Hold]. Lose ends the test if nobody holds it ([Nodes.Held]).
 //
-// If another node is killed, hung or cut off, the answers of the rest do not prove the loss: the holder goes on until the
-// validity of the lock ends, within its TTL, and Lose waits for that. Lose does not wait for a holder whose Locker was not
-// made by [Nodes.Locker], and finds its lock by the key, the name with Options.Prefix. That holder learns of the loss with
-// its next extension, which is after a third of the TTL if the lock is renewed.
+// A holder learns of the loss by an extension. While a node is killed, hung or cut off, that may fail before a quorum has
+// answered that the lock is gone: the holder goes on until the validity of the lock ends, within its TTL, and Lose waits for
+// that. Lose does not wait for a holder whose Locker was not made by [Nodes.Locker]. It finds such a lock by its key: name
+// must begin with Options.Prefix. That holder's next extension is after a third of the TTL if the lock is renewed.
 func (n *Nodes) Lose(name string) {
 	n.t.Helper()
 	locks, keys := n.holding(name)

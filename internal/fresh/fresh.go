@@ -75,8 +75,8 @@ func empty(ctx context.Context, client *redis.Client) (bool, error) {
 	return true, nil
 }
 
-// Settle writes a marker, as SettleUnused does, whatever keys the server has. Call it only for a server that the caller
-// has just started, so that it cannot have lost a lock.
+// Settle writes a marker by which the server's node votes at once, as SettleUnused does, but whatever keys the server has.
+// Call it only for a server that the caller has just started, so that it cannot have lost a lock.
 func Settle(ctx context.Context, client *redis.Client) error {
 	mark, err := settled(ctx, client)
 	if err != nil {

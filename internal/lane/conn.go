@@ -379,7 +379,8 @@ func (n *Lane) settle(f *flight) {
 	}
 }
 
-// place notes by q.Reply whether the node has q's token. An unsettled release is sent again (pending). Caller holds n.mu.
+// place notes in q.Claim's place for this lane, by q.Reply, whether the node has the token. A release is sent again later
+// (pendingReleases) if the reply does not prove that the token is gone (SettlesRelease). Caller holds n.mu.
 func (n *Lane) place(q *Request) {
 	switch at := n.at(q.Claim); {
 	case q.Op == wire.Release && !q.Reply.Status.SettlesRelease():

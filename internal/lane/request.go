@@ -151,11 +151,11 @@ type Claim struct {
 	places Places
 }
 
-// Span gives the claim its places (Places) for n nodes, none of which has its token. Call it once, before the first request.
-// A claim without places can only ask nodes: it takes nothing, and gives nothing back.
+// Span gives the claim n places, each to note of one node whether it may have the token (Places); as yet, none may. Call it
+// once, before the first request. A claim without places can only ask nodes: it neither acquires nor releases.
 func (c *Claim) Span(n int) { c.places = make(Places, max(n, 1)) }
 
-// Places returns how many places the claim has, used or not. Those of lanes that have ended count.
+// Places returns how many places (Span) the claim has. Those of no lane yet, and of lanes that have ended, count, too.
 func (c *Claim) Places() (n int) {
 	c.places.each(func(*place) bool { n++; return false })
 	return n

@@ -155,7 +155,7 @@ func (f *follower) knows() {
 	}
 }
 
-// idle waits until there is something to ask the node: an event has come (wake), or the next look or walk is due.
+// idle waits until a key is to be read (wake), or the node asked about itself (look) or for all keys (walk), or ctx ends.
 func (f *follower) idle() {
 	next := f.looked.Add(beat)
 	if again := f.walked.Add(f.rec.every); again.Before(next) && !f.tells {

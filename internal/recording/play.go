@@ -60,7 +60,7 @@ func (p *play) node(name string) *node {
 	return n
 }
 
-// until applies the changes of the story up to and with the instant at.
+// until applies the changes of p.story to p, from the first one to those of the instant at. Call it only once for each play.
 func (p *play) until(at time.Time) {
 	for _, c := range p.story.changes {
 		if c.at.After(at) {
@@ -225,7 +225,7 @@ func (n *node) how(h has, l *Line, at time.Time) Loss {
 	return loss
 }
 
-// members returns the nodes of the set that have the token h now.
+// members returns the names of the nodes that, at this point of the replay, are in the set and have h's token in h's mode.
 func (p *play) members(h has) (all []string) {
 	for _, name := range p.set.Nodes {
 		if n := p.nodes[name]; n != nil && slices.ContainsFunc(n.has, h.is) {

@@ -79,7 +79,7 @@ func (r *Recorder) Follow(set Set, nodes []Node) {
 // Done is closed when the Recorder records nothing any more: it was closed, or cannot write to its file (Err).
 func (r *Recorder) Done() <-chan struct{} { return r.ctx.Done() }
 
-// Err returns why the Recorder cannot write to its file; nil: it can, or was closed before.
+// Err returns the error of the file that ended the Recorder, also after Close; nil: it has not ended, or Close has ended it.
 func (r *Recorder) Err() error {
 	if err := context.Cause(r.ctx); !errors.Is(err, errClosed) {
 		return err

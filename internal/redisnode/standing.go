@@ -64,8 +64,8 @@ func (s *Server) stands(conn *net.Conn, unused time.Duration) bool {
 	return saw != broken && s.pings(conn)
 }
 
-// pings reports whether the server answers a PING over conn in a part of s.round, the time that a caller waits; false:
-// replace conn, for which the rest is left. A server that hangs would not answer over a new one either.
+// pings reports whether the server answers a PING over conn in a part of s.round, the time for which a caller waits; false:
+// replace conn in the rest. If the server only hangs, that is harmless: a request would get no answer over conn either.
 func (s *Server) pings(conn *net.Conn) bool {
 	s.receive(conn)
 	if err := (*conn).SetDeadline(time.Now().Add(min(4*s.trip+100*time.Millisecond, 2*s.trip+s.round/4))); err != nil {

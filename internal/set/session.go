@@ -20,7 +20,8 @@ func (n *node) Hello() wire.Hello {
 	return hello
 }
 
-// Joined takes mark, the reply to join.lua, which left at sent: n.vote learns clock and marker, n.set what the node keeps.
+// Joined takes mark, the reply to a request (join.lua) that left at sent: n.vote learns the node's clock and marker from it,
+// and n.set which description of the set the node keeps, or that it keeps none.
 func (n *node) Joined(mark wire.Mark, sent time.Time) {
 	n.vote.Joined(mark, sent, func(says wire.Marker) { n.set.observe(n, mark.Kept, says, sent) })
 }

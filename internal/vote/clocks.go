@@ -67,9 +67,9 @@ func (a *tolerance) slack(since time.Duration) time.Duration {
 
 // tolerance returns how a clock may move and not count as set, if no lock lives longer than longest. It divides a lock's
 // drift, by which its validity is shorter than its TTL. By default each lock has its own, TTL/100 + 2 ms: the part that
-// grows with the TTL is for speed, and half a millisecond (resolution) for steps. A given Config.Drift is that of all locks.
-// Of 50 ms, 25 are for speed during the life of the longest, one for Redis, and half of the other 24 for steps, since as
-// much may be forgiven again in that life. Clocks that are never set need quartz and resolution: excused in any case.
+// grows with the TTL is for speed, and half a millisecond (resolution) for steps. A given Config.Drift is that of all locks:
+// half is for speed during the life of the longest, 1 ms for Redis, and half of the rest for steps, since as much may be
+// forgiven again in that life. It excuses at least the speed of clocks that are never set (quartz), and resolution.
 func (cfg *Config) tolerance(longest time.Duration) tolerance {
 	if cfg.Drift == 0 {
 		return tolerance{speed: 0.01, short: cfg.TTL, longest: longest, steps: resolution}
@@ -179,8 +179,8 @@ func (g *Group) Elect(members []*Node) {
 	g.members = clocks
 }
 
-// sample records that the clock k showed t at some moment from sent to now. It returns the step of the clock, positive if
-// forward (0: none, or excused), and by how much it is ahead of the median (see skew). known: the median is known.
+// sample records that the clock k showed t at some moment from sent to now. It returns the clock's step, positive if forward
+// (0: none, or g.allow excuses it), how far it is ahead of the median of the members' clocks, and if that is known (off).
 func (g *Group) sample(k *nodeClock, sent, now, t time.Time) (step, skew time.Duration, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

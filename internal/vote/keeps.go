@@ -143,7 +143,7 @@ func (m *Node) LostAt() (time.Time, string) {
 	return m.emptied, m.mark
 }
 
-// HasMet reports whether the node has said that it keeps a description of a set, or none; false if it may be a copy (Alias).
+// HasMet reports whether the node has said which description it keeps, if any; false if its data may be another's (Alias).
 func (m *Node) HasMet() bool {
 	if m.alias.Load().unproven() {
 		return false
