@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/systime"
 )
 
 // A Clock tells the time. The zero Options use the system's; tests give every client its own. Its readings should be
@@ -14,7 +15,7 @@ type Clock interface {
 
 type systemClock struct{}
 
-func (systemClock) Now() time.Time { return systemTime() }
+func (systemClock) Now() time.Time { return systime.Now() }
 
 // elapsed is the time from one reading of the client's clock to another: the larger of the monotonic and the wall
 // difference. So the fault of one clock never makes it too short: Go's monotonic clock stands still while a Linux host

@@ -293,26 +293,3 @@ func TestDerivedContextsEndWithTheLock(t *testing.T) {
 		}
 	})
 }
-
-// TestSystemClockIsFine: the clock of the system, as the library reads it, moves on in steps of much less than a node
-// takes to answer, also on Windows, whose time.Now has ticks of 15.6 ms. It does not go back, and shows the time.
-func TestSystemClockIsFine(t *testing.T) {
-	least, began := time.Hour, systemClock{}.Now()
-	for last := began; last.Sub(began) < 50*time.Millisecond; {
-		now := systemClock{}.Now()
-		if step := now.Sub(last); step < 0 {
-			t.Fatalf("it moved on by %v", step)
-		} else if step > 0 {
-			least = min(least, step)
-		}
-		last = now
-	}
-	if least > 100*time.Microsecond {
-		t.Errorf("its smallest step is %v", least)
-	}
-	before, now, after := time.Now(), systemClock{}.Now(), time.Now()
-	const tick = 50 * time.Millisecond
-	if now.Before(before) || now.Sub(after) > tick || now.Round(0).Sub(after.Round(0)) > tick {
-		t.Errorf("it shows %v between %v and %v", now, before, after)
-	}
-}

@@ -16,7 +16,7 @@ var bugs = []bug{
 		Since: "0d75352, the check of the nodes' clocks",
 		By:    "reading, when the tests ran on Windows",
 		Mend:  "1a6c22f",
-		Not:   "its test (`TestSystemClockIsFine`) fails on Windows alone",
+		Not:   "its test (`TestNowIsFine`) fails on Windows alone",
 	},
 	{
 		Name:  "reader-queued-again",

@@ -77,7 +77,7 @@ func TestImports(t *testing.T) {
 // layers lists, for each package of the library, the packages of this module that it may import. A package
 // without a line may import none.
 var layers = map[string]string{
-	"":                       "aside dial facts lane nodeurl printable redisnode renew replace script set sim vote waitlist wire",
+	"":                       "aside dial facts lane nodeurl printable redisnode renew replace script set sim systime vote waitlist wire",
 	"internal/dial":          "facts resp",
 	"internal/waitlist":      "lane script set sim wire",
 	"internal/redisnode":     "facts lane resp script wire",

@@ -1,4 +1,4 @@
-package redlock
+package systime
 
 import (
 	"sync/atomic"
@@ -13,7 +13,7 @@ var (
 	latest      atomic.Int64 // the latest reading, as the time since started
 )
 
-// systemTime is time.Now to the microsecond. On Windows time.Now moves on in ticks, as a rule of 15.6 ms
+// Now returns the time, as time.Now does, to the microsecond. On Windows time.Now moves on in ticks, as a rule of 15.6 ms
 // (golang/go#67066). A lock would look valid for a tick too long. With nodes that answer within a tick, the times of
 // request and reply would be too early, by another part of a tick each time: that looks like steps of all nodes' clocks,
 // and costs them their votes.
@@ -21,7 +21,7 @@ var (
 // The time since the last tick, by the precise wall clock, is added to both readings of time.Now. Where it is no part of
 // a tick, the wall clock was set in between: then time.Now has to do. The two clocks of time.Now do not have exactly the
 // same ticks: latest keeps the sum from going back by some microseconds at the end of a tick.
-func systemTime() time.Time {
+func Now() time.Time {
 	now := time.Now()
 	if now == now.Round(0) {
 		return now // without a monotonic reading: this is a bubble of testing/synctest
