@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 
 	"github.com/quorumlock/redlock/internal/testbed/pgtest"
 	"github.com/quorumlock/redlock/internal/testbed/redisproc"
@@ -27,6 +28,8 @@ func missing() (kinds []string) {
 	add(need.InChromium, err)
 	_, err = need.FindTmux()
 	add(need.InTmux, err)
+	_, err = exec.LookPath("haproxy")
+	add(need.WithHAProxy, err)
 	add(need.WithPostgres, pgtest.Installed())
 	if os.Getenv(redistest.OldRedis) == "" {
 		add(need.WithOldRedis, fmt.Errorf("%s does not name its redis-server", redistest.OldRedis))

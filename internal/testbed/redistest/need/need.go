@@ -89,6 +89,7 @@ const (
 	WithOldRedis = "with a Redis before 7.0"
 	InChromium   = "in Chromium"
 	InTmux       = "in tmux"
+	WithHAProxy  = "with HAProxy"
 )
 
 // Full skips the test in a quick run. It is for a test that builds or starts programs, or
