@@ -231,7 +231,10 @@ func hostile(t *testing.T, nodes []string, every int) {
 	}
 	runtime.ReadMemStats(&end)
 	honest := end.TotalAlloc - begin.TotalAlloc // of the client, and of nodes within the test
+	l.mu.Lock()
+	delete(l.asked, "EVALSHA leave") // it is sent only if an answer comes after the waiter has left
 	commands := slices.Sorted(maps.Keys(l.asked))
+	l.mu.Unlock()
 	t.Logf("%d commands: %q", len(commands), commands)
 	if len(commands) < 12 {
 		t.Fatal("a client uses more")

@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/internal/testbed/pgtest"
+	"github.com/quorumlock/redlock/internal/testbed/port"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
@@ -29,14 +30,14 @@ import (
 func TestFirstTenMinutes(t *testing.T) {
 	redistest.Servers(t, 0) // skips the test if there is no redis-server
 	section := sectionOf(t, "docs/start.md", "## The first ten minutes")
-	for _, port := range []string{"7101", "7102", "7103"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for _, written := range []string{"7101", "7102", "7103"} {
+		claim, err := port.Find(func(_ *port.Claim, l net.Listener) error { return l.Close() })
 		if err != nil {
 			t.Fatal(err)
 		}
-		free := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-		l.Close()
-		section = strings.ReplaceAll(section, port, free)
+		t.Cleanup(claim.Close)
+		free := strconv.Itoa(claim.Number)
+		section = strings.ReplaceAll(section, written, free)
 		t.Cleanup(func() { // however the test ends
 			c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + free, MaxRetries: -1, DialerRetries: 1})
 			defer c.Close()
