@@ -50,7 +50,7 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 // When ctx ends, the error is ctx's error and, if an attempt has failed by then, also why, ErrHeld or ErrNoQuorum:
 // [errors.Is] finds both. Acquire returns at once for what waiting cannot cure: a bad option, a closed Locker, or a key in
 // the way that is not a lock, if the nodes without such a key are no quorum. Nodes may refuse this client (a wrong password,
-// a missing right, a certificate that is not trusted, TLS where there is none, a host name that does not exist). If the
+// a missing right, a certificate that is not trusted, a port without TLS, a host name that does not exist). If the
 // others are no quorum, Acquire returns ErrNoQuorum after five seconds, since credentials and names may be about to change.
 func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	c, l, err := lk.call(ctx, "acquire", name, options)

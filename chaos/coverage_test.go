@@ -37,9 +37,7 @@ func counted(t *testing.T, scenarios []*Scenario, schedules int) *Coverage {
 // also those marked night, and none reaches what is said to be impossible. With -update and REDLOCK_LONG=1 it writes the
 // list anew, but for the lines with reasons.
 func TestSituationsAreReached(t *testing.T) {
-	if need.Raced && !need.Sized(false, false, true) {
-		need.Elsewhere(t, "a run without the race detector counts the same")
-	}
+	need.Unraced(t)
 	list, err := coverage.Written()
 	if err != nil {
 		t.Fatal(err)
@@ -106,9 +104,7 @@ func writeSituations(t *testing.T, few, night *Coverage) {
 
 // TestCoverageChangesNothing: a schedule whose situations are counted has the same history, and each time the same situations.
 func TestCoverageChangesNothing(t *testing.T) {
-	if need.Raced && !need.Sized(false, false, true) {
-		need.Elsewhere(t, "a run without the race detector compares the same")
-	}
+	need.Unraced(t)
 	for i, s := range Model.Scenarios() {
 		if s.Weight > 8 || !need.Sample(i, 8) {
 			continue

@@ -77,9 +77,7 @@ func TestDashboardIsGrafanas(t *testing.T) {
 // TestDashboardSpoilt: a copy with a field that is not Grafana's, with a value of
 // another type, or without something that has to be there, is refused; whichever it is.
 func TestDashboardSpoilt(t *testing.T) {
-	if need.Raced {
-		need.Elsewhere(t, "a run without the race detector reads the same document")
-	}
+	need.Unraced(t)
 	optional := []string{
 		"description", "tags", "version", "editable", "graphTooltip", "refresh", "annotations", "links", "unit", "min",
 		"legendFormat", "label", "hide", "includeAll", "multi", "allValue", "sort", "current",

@@ -16,9 +16,7 @@ import (
 // TestReadmeCode builds the programs in README.md, each in a directory of this module
 // that only the go command sees.
 func TestReadmeCode(t *testing.T) {
-	if need.Raced {
-		need.Elsewhere(t, "a run without the race detector reads the same document")
-	}
+	need.Unraced(t)
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

@@ -4,16 +4,17 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/quorumlock/redlock/internal/testbed/port"
 	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
@@ -36,13 +37,13 @@ func TestUserAndTLS(t *testing.T) {
 
 	urls, plain := "", []string(nil)
 	for range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		claim, err := port.Reserve()
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		l.Close()
-		server := redistest.Servers(t, 1, "--tls-port", port, "--tls-auth-clients", "no", "--tls-ca-cert-file", filepath.Join(dir, "server.pem"),
+		t.Cleanup(claim.Close)
+		tlsPort := strconv.Itoa(claim.Number)
+		server := redistest.Servers(t, 1, "--tls-port", tlsPort, "--tls-auth-clients", "no", "--tls-ca-cert-file", filepath.Join(dir, "server.pem"),
 			"--tls-cert-file", filepath.Join(dir, "server.pem"), "--tls-key-file", filepath.Join(dir, "server.key"))[0]
 		if _, err := ask(server.Addr, append([]string{"ACL", "SETUSER"}, user...)); err != nil {
 			t.Fatal(err)
@@ -53,7 +54,7 @@ func TestUserAndTLS(t *testing.T) {
 			}
 		}
 		plain = append(plain, server.Addr)
-		urls += fmt.Sprintf("rediss://locks:p%%2Ca%%40ss@127.0.0.1:%s\n", port)
+		urls += fmt.Sprintf("rediss://locks:p%%2Ca%%40ss@127.0.0.1:%s\n", tlsPort)
 	}
 	conf := strings.ReplaceAll(strings.ReplaceAll(urls, "rediss://", "node = rediss://"), "locks:p%2Ca%40ss@", "") + "user = locks\ntls-ca = server.pem\ntls-cert = server.pem\ntls-key = server.key\n"
 	for name, text := range map[string]string{

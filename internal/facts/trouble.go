@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/quorumlock/redlock/internal/sockerr"
 )
 
 // A Trouble is an error of a connection, in words for the operator: what is wrong, and what to do.
@@ -131,12 +133,12 @@ func ofConnection(err error) *Trouble {
 		t.What, t.Todo = "the name "+name.Name+" is not known to the resolver", "look at the host in the URL, and at the resolver of this computer"
 	case strings.Contains(err.Error(), `invalid reply: "\x15\x03`):
 		t.What, t.Todo = "it answers in TLS, and was asked without", "write rediss:// for a port with TLS"
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, wsaEMFILE):
+	case sockerr.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		t.What, t.Todo, t.Lasting = "no connection can be made here: too many open files", todoFiles, false
 	case errors.Is(err, os.ErrPermission):
 		t.What, t.Todo = clean(inner(err)), "let this user open the server's socket, or look at the firewall of this computer"
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE), errors.Is(err, wsaECONNABORTED), reset(err):
-		if t.What, t.Lasting = "it closed the connection", false; reset(err) {
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE), sockerr.Is(err, syscall.ECONNABORTED), sockerr.Is(err, syscall.ECONNRESET):
+		if t.What, t.Lasting = "it closed the connection", false; sockerr.Is(err, syscall.ECONNRESET) {
 			t.What = "connection reset by peer"
 		}
 		t.Todo = "does this port speak TLS (rediss://), or does something in front of the server close connections? Its log may say why"
@@ -144,19 +146,6 @@ func ofConnection(err error) *Trouble {
 		return nil
 	}
 	return t
-}
-
-// Windows has these numbers for errors of sockets. There the constants of package syscall are others, which no socket
-// returns; on other systems no error has these numbers.
-const (
-	wsaEMFILE       = syscall.Errno(10024)
-	wsaECONNABORTED = syscall.Errno(10053)
-	wsaECONNRESET   = syscall.Errno(10054)
-)
-
-// reset reports whether the other end has reset the connection.
-func reset(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, wsaECONNRESET)
 }
 
 // inner returns the text of an error, without the address if it is one of package net.

@@ -47,7 +47,7 @@ func parse(text string) (p pattern, head string, whole bool) {
 }
 
 // class reads a set of bytes whose [ is before index i. match reports whether a byte is in the set. last is the index
-// of the closing ]; len(text) if there is none.
+// of the closing ]; len(text) if the ] is missing.
 func class(text string, i int) (match func(byte) bool, last int) {
 	var in [256]bool
 	not := i < len(text) && text[i] == '^'

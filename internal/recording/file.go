@@ -69,8 +69,8 @@ func (f *File) open() error {
 	if err == nil && !about.Mode().IsRegular() {
 		err = fmt.Errorf("%s is no regular file, and its size could not be bounded", f.name)
 	}
-	if err == nil {
-		err = alone(file)
+	if err == nil && lockFile(file) { // each recorder would rename the other's file
+		err = fmt.Errorf("another redlock record writes to %s", f.name)
 	}
 	size := int64(0)
 	if err == nil {

@@ -79,6 +79,7 @@ func TestImports(t *testing.T) {
 var layers = map[string]string{
 	"":                       "aside dial facts lane nodeurl printable redisnode renew replace script set sim systime vote waitlist wire",
 	"internal/dial":          "facts resp",
+	"internal/facts":         "sockerr",
 	"internal/waitlist":      "lane script set sim wire",
 	"internal/redisnode":     "facts lane resp script wire",
 	"internal/set":           "lane sim vote wire",

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +30,7 @@ func TestFirstTenMinutes(t *testing.T) {
 	redistest.Servers(t, 0) // skips the test if there is no redis-server
 	section := sectionOf(t, "docs/start.md", "## The first ten minutes")
 	for _, written := range []string{"7101", "7102", "7103"} {
-		claim, err := port.Find(func(_ *port.Claim, l net.Listener) error { return l.Close() })
+		claim, err := port.Reserve()
 		if err != nil {
 			t.Fatal(err)
 		}

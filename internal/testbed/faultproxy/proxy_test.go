@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/sockerr"
 	"github.com/quorumlock/redlock/internal/testbed/faultproxy"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 )
@@ -58,19 +59,9 @@ func resetAtOnce(t *testing.T, p *faultproxy.Proxy) {
 		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 		err = newClient(t, conn).broken()
 	}
-	if !isReset(err) {
+	if !sockerr.Is(err, syscall.ECONNRESET) {
 		t.Errorf("a new connection ends with %v", err)
 	}
-}
-
-// Windows has these numbers for errors of sockets, and not those of package syscall.
-const (
-	wsaECONNRESET   = syscall.Errno(10054)
-	wsaECONNREFUSED = syscall.Errno(10061)
-)
-
-func isReset(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, wsaECONNRESET)
 }
 
 // broken reads until the connection ends, and says how.
@@ -141,10 +132,10 @@ func TestProxyResetsBothSides(t *testing.T) {
 			c.send("a")
 			c.want("a") // the link is made
 			reset(p, c)
-			if err := c.broken(); !isReset(err) {
+			if err := c.broken(); !sockerr.Is(err, syscall.ECONNRESET) {
 				t.Errorf("the client sees %v", err)
 			}
-			if err := s.firstEnd(t); !isReset(err) {
+			if err := s.firstEnd(t); !sockerr.Is(err, syscall.ECONNRESET) {
 				t.Errorf("the server sees %v", err)
 			}
 			again := dial()
@@ -220,7 +211,7 @@ func TestProxyClose(t *testing.T) {
 	if got := c.receive(); got == "b" {
 		t.Error("delivered over a closed proxy")
 	}
-	if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, wsaECONNREFUSED) {
+	if _, err := net.Dial("tcp", p.Addr()); !sockerr.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("dialling a closed proxy: %v", err)
 	}
 }

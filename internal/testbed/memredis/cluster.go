@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/sockerr"
 	"github.com/quorumlock/redlock/internal/testbed/port"
 )
 
@@ -159,16 +160,11 @@ func (n *TCPNode) accept(l net.Listener) {
 	}()
 }
 
-// taken reports whether a port is still taken; Windows has another number for that than package syscall (WSAEADDRINUSE).
-func taken(err error) bool {
-	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.Errno(10048))
-}
-
 func listenAgain(addr string) (net.Listener, error) {
 	deadline := time.Now().Add(rebindFor)
 	for {
 		l, err := net.Listen("tcp", addr)
-		if err == nil || !taken(err) || time.Now().After(deadline) {
+		if err == nil || !sockerr.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
 			return l, err
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorumlock/redlock/internal/sockerr"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
@@ -89,7 +90,7 @@ func TestKillAndRestart(t *testing.T) {
 
 		node.Kill()
 		node.Kill()
-		if _, err := net.Dial("tcp", node.Addr()); !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.Errno(10061)) {
+		if _, err := net.Dial("tcp", node.Addr()); !sockerr.Is(err, syscall.ECONNREFUSED) {
 			t.Fatalf("connecting to a killed node: %v", err)
 		}
 		if udp, err := net.ListenPacket("udp", node.Addr()); err == nil {

@@ -51,6 +51,11 @@ func Find(start func(*Claim, net.Listener) error) (*Claim, error) {
 	return nil, failed
 }
 
+// Reserve claims a port for a server that the caller starts there.
+func Reserve() (*Claim, error) {
+	return Find(func(_ *Claim, l net.Listener) error { return l.Close() })
+}
+
 func claim(number int) (*Claim, net.Listener, error) {
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(number))
 	udp, err := net.ListenPacket("udp", addr)

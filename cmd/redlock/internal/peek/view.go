@@ -230,7 +230,7 @@ func (d *View) Node(member string) *Node {
 	return nil
 }
 
-// Longest returns how long a lock may live, by the description of the set; 0 if there is none.
+// Longest returns how long a lock may live, by the description of the set; 0 without a description.
 func (d *View) Longest() time.Duration {
 	if d.Set == nil {
 		return 0

@@ -27,7 +27,7 @@ type process struct {
 	dead               bool // a zombie
 }
 
-// look reads a process from /proc; ok is false if there is none with this number.
+// look reads a process from /proc; ok is false if no process has this number.
 func look(pid int) (p process, ok bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	from, to := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')') // the name may have both
@@ -127,7 +127,7 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
-// eldest returns the child of parent that was started first; 0: there is none.
+// eldest returns the child of parent that was started first; 0: parent has no child.
 func eldest(parent int) (pid int) {
 	tree, _, _ := below(parent)
 	first := uint64(math.MaxUint64)

@@ -103,7 +103,7 @@ func hooks(c *console.Console, nodes *Quarantines) *redlock.Hooks {
 var traceID = regexp.MustCompile("^[0-9a-f]{32}$")
 
 // trace returns callbacks with which locks carry the trace id of this process, which TRACEPARENT has in the format of
-// W3C Trace Context. It returns nil if there is none.
+// W3C Trace Context. It returns nil if that has no trace id.
 func trace(c *console.Console) *redlocktrace.Trace {
 	parent, _ := console.Lookup(c.Env, "TRACEPARENT")
 	part := strings.Split(parent, "-")

@@ -12,7 +12,7 @@ import (
 // A Terminal is the controlling terminal; nil: there is none.
 type Terminal struct{ file *os.File }
 
-// Open opens the controlling terminal of this process; nil: there is none.
+// Open opens the controlling terminal of this process; nil: it has none.
 func Open() *Terminal {
 	file, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {

@@ -82,6 +82,14 @@ func Elsewhere(t testing.TB, by string) {
 	t.Skip(ElsewherePrefix + by)
 }
 
+// Unraced skips a test under the race detector, but in a long run: a run without it checks the same.
+func Unraced(t testing.TB) {
+	t.Helper()
+	if Raced && !set(UseLong) {
+		Elsewhere(t, "a run without the race detector checks the same")
+	}
+}
+
 // The kinds of tests that a machine may lack a program for.
 const (
 	WithServers  = "with redis-server"
