@@ -335,15 +335,22 @@ func TestTryEndsSoonAgainstAHolder(t *testing.T) {
 // different ones of them. If they have just released it, and are there no more when the try asks again, it gets the lock.
 func TestTryEndsSoonBehindReaders(t *testing.T) {
 	const ms = time.Millisecond
-	for _, gone := range []bool{false, true} {
+	for _, tt := range []struct {
+		nodes, readers int
+		gone           bool
+	}{
+		{4, 2, false}, {4, 2, true},
+		{5, 5, false}, {5, 5, false}, {5, 5, false}, {5, 5, false}, // which nodes answer first is chance
+		{5, 5, true},
+	} {
 		bubble(t, func(t *testing.T) {
-			nodes := newModels(4)
+			nodes := newModels(tt.nodes)
 			lk := nodes.over(t, nil, func(conn *modelConn) { conn.host.Far(conn.model.Name, ms) })
 			for i, m := range nodes {
-				m.put("a", wire.Sign(fmt.Sprint("reader", i%2), time.Now(), "", "", ""), 10*time.Second)
+				m.put("a", wire.Sign(fmt.Sprint("reader", i%tt.readers), time.Now(), "", "", ""), 10*time.Second)
 			}
 			pass(time.Second)
-			if gone {
+			if tt.gone {
 				time.AfterFunc(3*ms, func() {
 					for _, m := range nodes {
 						m.forget()
@@ -352,8 +359,8 @@ func TestTryEndsSoonBehindReaders(t *testing.T) {
 			}
 			begin := time.Now()
 			_, err := lk.TryAcquire(t.Context(), "a")
-			if took := time.Since(begin); took > 20*ms || !gone && !errors.Is(err, ErrHeld) || gone && err != nil {
-				t.Errorf("gone: %v; after %v: %v", gone, took, err)
+			if took := time.Since(begin); took > 20*ms || !tt.gone && !errors.Is(err, ErrHeld) || tt.gone && err != nil {
+				t.Errorf("%+v: after %v: %v", tt, took, err)
 			}
 		})
 	}

@@ -64,10 +64,11 @@ func contested(err error) bool {
 //
 // Several clients may also hold the lock together, and each node names one of them: readers, or holders of locks below a
 // folder. A place in the queues would keep other readers out. So where the tokens at a quorum of nodes say that their
-// attempts began before this call did, the call asks once more without a place, and gives up if the tokens are still there.
-// They may be those of first attempts, of clients that are further away: then these clients settle it. Of all that try, the
-// one that began first by its own clock never gives up for this reason. And nobody has given up for a client that is in no
-// queue, and was not seen with a quorum.
+// attempts began before this call did, the call asks again without a place, and gives up when it sees a quorum of tokens
+// that it has seen before. That may take more than one look: an attempt ends when enough nodes have refused it, and the
+// next one may end with the answers of other nodes. The tokens may also be those of first attempts, of clients that are
+// further away: then these clients settle it. Of all that try, the one that began first by its own clock never gives up for
+// this reason. And nobody has given up for a client that is in no queue, and was not seen with a quorum.
 func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 	last := quorumError(err)
 	before := last.refusal()
@@ -79,12 +80,9 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 			c.lk.waiting.Leave(w)
 		}
 	}()
-	behind := !seen && before.FreeSlot() == 0 && before.HeldBefore(c.began, &before)
-	if behind {
-		if cause := c.lk.sleepFor(c.ctx, last.token, min(elapsed(c.began, c.lk.now()), left(c.until, c.lk.now()))); cause != nil {
-			last.Cause = cause
-			return nil, last
-		}
+	behind := !seen && before.HeldBefore(c.began, &before)
+	if behind && !c.pause(elapsed(c.began, c.lk.now()), last) {
+		return nil, last
 	}
 	for try := 0; ; try++ {
 		sent := c.lk.now()
@@ -120,13 +118,24 @@ func (c *call) contend(err error, seen bool) (l *Lock, _ error) {
 			behind && refusal.HeldBefore(c.began, &before):
 			return nil, last
 		}
-		before, behind = refusal, false
-		pause := lane.Jittered(max(elapsed(sent, now)/2, elapsed(c.began, now)/4, time.Millisecond), c.lk.parts.Host.Jitter())
-		if cause := c.lk.sleepFor(c.ctx, why.token, min(pause, left(c.until, now))); cause != nil {
-			last.Cause = cause
+		if behind = behind && !seen && refusal.HeldBefore(c.began, &refusal); behind {
+			refusal.Nodes = append(refusal.Nodes, before.Nodes...)
+		}
+		before = refusal
+		if !c.pause(lane.Jittered(max(elapsed(sent, now)/2, elapsed(c.began, now)/4, time.Millisecond), c.lk.parts.Host.Jitter()), last) {
 			return nil, last
 		}
 	}
+}
+
+// pause waits for d, or until the time of a try (c.until) is over. It reports false if c.ctx or the Locker has ended, and
+// leaves the cause in last.
+func (c *call) pause(d time.Duration, last *QuorumError) bool {
+	cause := c.lk.sleepFor(c.ctx, last.token, min(d, left(c.until, c.lk.now())))
+	if cause != nil {
+		last.Cause = cause
+	}
+	return cause == nil
 }
 
 // entered makes the waiter by which a contender, a TryAcquire that settles a split vote, enters the nodes' queues with its

@@ -282,10 +282,10 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "tries on new nodes", 2000},
 	{"a try leaves it to all that it sees", []edit{
 		{"wait.go", "behind && refusal.HeldBefore(c.began, &before):", "behind:"},
-		{"wait.go", "before.HeldBefore(c.began, &before)\n", "true\n"},
+		{"wait.go", "!seen && before.HeldBefore(c.began, &before)", "!seen && before.FreeSlot() == 0"},
 	}, "model", "tries at once", 500},
 	{"a try for a folder waits for the readers below it", []edit{
-		{"wait.go", "before.HeldBefore(c.began, &before)\n", "false\n"},
+		{"wait.go", "!seen && before.HeldBefore(c.began, &before)", "false"},
 	}, "model", "readers below a folder", 500},
 	{"a client that is far away is taken for a holder", []edit{
 		{"wait.go", "late && try > 0 && refusal", "(late || true) && try > 0 && refusal"},

@@ -96,9 +96,10 @@ func (r *Refusal) Contested() bool {
 	return r.Held
 }
 
-// HeldBefore reports whether a quorum of nodes name holders that are not new: the earlier refusal named them, too, and their
-// attempts began before began, when this call came (by the clocks of their processes, in whole milliseconds). As a rule,
-// they have the lock, and no vote is split. earlier is not nil; it may be r.
+// HeldBefore reports whether a quorum of nodes name holders that are not new: earlier names them, too, and their attempts
+// began before began, when this call came (by the clocks of their processes, in whole milliseconds). As a rule, they have
+// the lock, and no vote is split. It is false where a slot is free. earlier is not nil, and may have the answers of several
+// refusals; it may be r.
 func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 	before := 0
 	for _, n := range r.Nodes {
@@ -107,7 +108,7 @@ func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 			before++
 		}
 	}
-	return before >= r.Need
+	return before >= r.Need && r.FreeSlot() == 0
 }
 
 // inTheWay reports whether another client has the lock at the node, or goes first there.
