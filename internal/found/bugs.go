@@ -3,6 +3,15 @@ package main
 // bugs has the rows of docs/found.md, the latest mend first. To add one: docs/found.md.
 var bugs = []bug{
 	{
+		Name:  "try-behind-many-readers",
+		What:  "A `TryAcquire` of a folder that three or more readers held went on for up to a NodeTimeout, in which new readers waited behind it: each refusal names only as many holders as nodes it took to lose, and it compared two of them.",
+		Since: "f41b3c3, a try that came after others asks once more",
+		By:    "reading, after chaos had found a reader that waited too long",
+		Mend:  "b6ba276",
+		Files: []string{"acquire_test.go"},
+		Run:   "go test . -run TestTryEndsSoonBehindReaders",
+	},
+	{
 		Name:  "windows-record",
 		What:  "On Windows `redlock record` ended if the record was read when it was time for a new file, and a second recorder of the same file was not refused.",
 		Since: "`redlock record`",
