@@ -45,7 +45,7 @@ func watch(t *testing.T, n int) *watched {
 			t.Fatalf("a replica has the marker %v of %v", copied, own)
 		}
 		text += fmt.Sprintf("sentinel monitor node%d %s 1\n", i, strings.Replace(w.masters[i].Addr, ":", " ", 1))
-		text += fmt.Sprintf("sentinel down-after-milliseconds node%d 500\nsentinel failover-timeout node%[1]d 1000\n", i)
+		text += fmt.Sprintf("sentinel down-after-milliseconds node%d 500\nsentinel failover-timeout node%[1]d 5000\n", i)
 	}
 	config := filepath.Join(t.TempDir(), "sentinel.conf")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -56,6 +56,10 @@ func watch(t *testing.T, n int) *watched {
 		t.Fatal(err)
 	}
 	t.Cleanup(process.Kill)
+	eventually(t, 10*time.Second, "the sentinel answers", func() bool {
+		_, err := w.tell("DEBUG", "TILT-TRIGGER", 60_000) // else it does nothing for 30 s after a busy machine has kept it waiting
+		return err == nil
+	})
 	for i, replica := range w.replicas {
 		eventually(t, 10*time.Second, "the sentinel knows "+replica.Addr, func() bool {
 			all, err := w.tell("REPLICAS", fmt.Sprint("node", i))
@@ -86,7 +90,7 @@ func (w *watched) clients() []*redis.Client {
 // promoted waits until the sentinel has promoted the replica of a node, and gives clients its address.
 func (w *watched) promoted(node int) {
 	w.Helper()
-	eventually(w, 10*time.Second, "the sentinel promotes "+w.replicas[node].Addr, func() bool {
+	eventually(w, 20*time.Second, "the sentinel promotes "+w.replicas[node].Addr, func() bool {
 		at, err := w.tell("GET-MASTER-ADDR-BY-NAME", fmt.Sprint("node", node))
 		return err == nil && fmt.Sprint(at) == "["+strings.Replace(w.replicas[node].Addr, ":", " ", 1)+"]"
 	})
@@ -95,9 +99,10 @@ func (w *watched) promoted(node int) {
 // failover has the sentinel promote the replica of a node whose master is well.
 func (w *watched) failover(node int) {
 	w.Helper()
-	if _, err := w.tell("FAILOVER", fmt.Sprint("node", node)); err != nil {
-		w.Fatal(err)
-	}
+	eventually(w, 10*time.Second, "the sentinel begins to switch", func() bool {
+		_, err := w.tell("FAILOVER", fmt.Sprint("node", node))
+		return err == nil
+	})
 	w.promoted(node)
 }
 
@@ -110,11 +115,11 @@ func (w *watched) quarantined(lk *redlock.Locker) {
 	})
 }
 
-// TestSentinelFailover: a master dies, and its replica has the lock that the master had granted. The lock is renewed all the
-// time, also while another node is away, but the node has no vote for a new lock until its quarantine is over.
+// TestSentinelFailover: a master dies, and its replica is promoted. A lock is renewed all the time, and the promoted node gets
+// it, so that it survives when another node dies. For a new lock the promoted node has no vote until its quarantine is over.
 func TestSentinelFailover(t *testing.T) {
 	w := watch(t, 1)
-	opts := brief(3 * time.Second)
+	opts := brief(5 * time.Second)
 	quarantined, votes := make(chan string, 100), make(chan string, 100)
 	opts.Hooks = &redlock.Hooks{
 		Quarantined: func(node string, _ time.Duration, _ error) { quarantined <- node },
@@ -123,7 +128,6 @@ func TestSentinelFailover(t *testing.T) {
 	lk := open(t, w.clients(), opts)
 	l := acquired(t, lk, "a", redlock.AutoRenew())
 	lost := l.Context(t.Context())
-	eventually(t, settleWithin, "the lock on all nodes", func() bool { return heldOn(t, append(w.replicas, w.masters...), "a", l.Token()) == 4 })
 	killed := time.Now()
 	w.masters[0].Kill()
 	eventually(t, settleWithin, "the node is down", func() bool { return inspected(t, lk, "a")[0].Err != nil })
@@ -135,9 +139,14 @@ func TestSentinelFailover(t *testing.T) {
 		return err != nil && strings.HasPrefix(err.Error(), "FailoverClient#0: unreachable: dial "+w.masters[0].Addr+": ")
 	})
 	w.quarantined(lk)
+	for range 3 { // the first one fills the node if it lacks the lock, and the second one shows that it keeps it
+		eventually(t, settleWithin, "the promoted node has the lock", func() bool {
+			return l.Extend(t.Context()) == nil && inspected(t, lk, "a")[0].Token == l.Token()
+		})
+	}
 	w.masters[2].Kill()
 	if err := l.Extend(t.Context()); err != nil {
-		t.Errorf("the replica has the lock, and the holder cannot extend it: %v", err)
+		t.Errorf("two of three nodes have the lock, and the holder cannot extend it: %v", err)
 	}
 	_, err := lk.TryAcquire(t.Context(), "b")
 	wantKind(t, err, redlock.ErrNoQuorum)
@@ -173,7 +182,7 @@ func TestSentinelFailoverLosesALock(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		t.Run(fmt.Sprint("one after the other ", apart), func(t *testing.T) {
 			w := watch(t, 2)
-			opts := brief(5 * time.Second)
+			opts := brief(7 * time.Second)
 			holder, before := open(t, w.clients(), opts), open(t, w.clients(), opts)
 			on(t, w.replicas, "REPLICAOF", "127.0.0.1", "1") // nothing reaches them any more
 			l := acquired(t, holder, "a")
@@ -205,7 +214,7 @@ func TestSentinelFailoverLosesALock(t *testing.T) {
 // stays, and the waiter gets it when it is released.
 func TestSentinelPlannedSwitch(t *testing.T) {
 	w := watch(t, 1)
-	opts := brief(3 * time.Second)
+	opts := brief(5 * time.Second)
 	lk, other := open(t, w.clients(), opts), open(t, w.clients(), opts)
 	if _, err := w.tell("DEBUG", "INFO-PERIOD", 200, "PUBLISH-PERIOD", 200); err != nil { // else it leaves the former master as it is for 8 s and more
 		t.Fatal(err)
@@ -258,7 +267,7 @@ func TestSentinelPlannedSwitch(t *testing.T) {
 // only their fences tell apart.
 func TestSentinelSwitchOfTwoNodes(t *testing.T) {
 	w := watch(t, 2)
-	opts := brief(2 * time.Second)
+	opts := brief(3 * time.Second)
 	holder := open(t, w.clients(), opts)
 	l := acquired(t, holder, "a", redlock.AutoRenew())
 	lost := l.Context(t.Context())
