@@ -117,7 +117,7 @@ func (o Outcome) String() string { return wire.Status(o).String() }
 
 // A NodeError says what one node did that was not a grant.
 type NodeError struct {
-	Node    string // the node's address, as the client was given it
+	Node    string // the node's address, as the client was given it; FailoverClient#0: node 0 that New was given, a failover client
 	Outcome Outcome
 	Holder  string        // Held, Stolen: the token that is there; Reserved: the name of the waiter
 	TTL     time.Duration // how long until the node could grant, if what is in the way (a lock, a waiter's place, its quarantine) is not renewed; 0: it did not say
@@ -166,7 +166,8 @@ func (e *NodeError) Error() string {
 	return s.String()
 }
 
-// reason is the text of Err, the server's or client's own error, without the node's address; "" if Err is nil.
+// reason is the text of Err, the server's or client's own error, without the node's address, which Node has already unless
+// it is a failover client's; "" if Err is nil.
 func (e *NodeError) reason() string {
 	if e.Err == nil {
 		return ""
@@ -175,6 +176,9 @@ func (e *NodeError) reason() string {
 		return printable.Text(t.What)
 	}
 	if op := (*net.OpError)(nil); errors.As(e.Err, &op) {
+		if op.Addr != nil && strings.HasPrefix(e.Node, failoverAddr) {
+			return fmt.Sprintf("%s %v: %v", op.Op, op.Addr, op.Err)
+		}
 		return fmt.Sprintf("%s: %v", op.Op, op.Err)
 	}
 	return printable.Text(e.Err.Error())
