@@ -403,7 +403,7 @@ var All = []*Scenario{
 	},
 	{
 		Name: "extended and handed on in trouble", About: "locks of all kinds are extended and handed on again and again over slow links, under the same faults",
-		Nodes: []int{3, 4, 5}, Clients: [2]int{2, 4}, TTL: []time.Duration{500 * ms, time.Second, 2 * time.Second}, RTT: []time.Duration{3 * ms, 20 * ms}, Span: 4, Write: true, Workers: 2, Kinds: true, Extend: true, Hands: true, Forgets: true, Apart: true, Weight: 4,
+		Nodes: []int{3, 4, 5}, Clients: [2]int{2, 4}, TTL: []time.Duration{500 * ms, time.Second, 2 * time.Second}, RTT: []time.Duration{3 * ms, 20 * ms}, Span: 4, Write: true, Workers: 2, Kinds: true, Extend: true, Hands: true, Forgets: true, Apart: true, Weight: 3,
 		Troubles: append([]history.FaultKind{history.Step, history.Churn, history.Pause, history.Suspend, history.Crash, history.Skew, history.Mute, history.Deafen, history.KillEmpty, history.Flush}, survived...), Rate: 5, Only: []string{"model"},
 	},
 	{
