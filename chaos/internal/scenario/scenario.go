@@ -33,7 +33,7 @@ func (s *Scenario) Steps() []string {
 	if s.Hands {
 		steps = append(steps, "hand on")
 	}
-	if s.Plain {
+	if s.Plain || s.Others[1] > 0 {
 		steps = append(steps, "plain")
 	}
 	if s.Break {
