@@ -185,7 +185,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "poisoned nodes", 500},
 	{"no concession to a majority that is ahead", []edit{
 		{"fence.go", "\tif most <= a.ahead {\n", "\tif true {\n"},
-	}, "model", "boot", 1000},
+	}, "model", "numbers of the future", 50},
 	{"a node whose clock is known to be wrong counts", []edit{
 		{"internal/vote/answers.go", "q.Latest = m.group.latest(&m.clock, q.Deadline); b.Off != 0 {", "q.Latest = m.group.latest(&m.clock, q.Deadline); false {"},
 	}, "model", "a clock that was wrong", 50},

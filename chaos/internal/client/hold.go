@@ -234,11 +234,15 @@ func (h *hold) live() {
 		Wait(h.ctx, 1+scenario.Below(rng, c.Plan.TTL/32))
 		h.pass()
 		h.look()
-		if h.ctx.Err() == nil {
+		switch {
+		case h.ctx.Err() != nil:
+		case c.Plan.Scenario.Hands && !h.renewed && rng.IntN(2) == 0:
+			h.handOn()
+		default:
 			h.extend()
 		}
 	}
-	if c.Plan.Scenario.Hands && !h.renewed && rng.IntN(2) == 0 {
+	if c.Plan.Scenario.Hands && !c.Plan.Scenario.Extend && !h.renewed && rng.IntN(2) == 0 {
 		h.handOn() // at once, while some nodes have not answered yet
 	}
 	if c.Plan.Scenario.Keep && h.renewed && rng.IntN(2) == 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/internal/testbed/model"
+	"github.com/quorumlock/redlock/internal/vote"
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
@@ -118,6 +119,39 @@ func TestHooksHaveTransitions(t *testing.T) {
 	}
 	if got := slices.DeleteFunc(reached(s), func(s string) bool { return strings.HasPrefix(s, "ideas") }); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// fenced is a lock with a fence, in microseconds.
+type fenced struct {
+	redlocktrace.Lock
+	fence int64
+}
+
+func (l *fenced) Fence() int64 { return l.fence }
+
+// TestNumbersOfTheFuture: a node whose number was no vote, since it is ahead of the time, votes again with the Locker that gets
+// a lock whose fence is ahead as well; no other lock shows that, nor one of another Locker.
+func TestNumbersOfTheFuture(t *testing.T) {
+	for _, tt := range []struct {
+		ahead time.Duration
+		other bool
+		want  bool
+	}{{time.Hour, false, true}, {time.Hour, true, false}, {0, false, false}} {
+		s := NewSheet(nil, nil)
+		warned := s.Hooks()
+		got := warned
+		if tt.other {
+			got = s.Hooks()
+		}
+		warned.Warning(fmt.Errorf("redlock: node n: %w", vote.PoisonError(time.Hour)))
+		op := redlocktrace.Operation{Op: "acquire"}
+		ctx := got.Trace.Start(t.Context(), op)
+		op.Lock = &fenced{fence: time.Now().Add(tt.ahead).UnixMicro()}
+		got.Trace.End(ctx, op)
+		if is := slices.Contains(reached(s), "votes | no vote: fence ahead | votes"); is != tt.want {
+			t.Errorf("a fence that is %v ahead, of another Locker: %v: %v, want %v", tt.ahead, tt.other, is, tt.want)
+		}
 	}
 }
 

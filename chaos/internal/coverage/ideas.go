@@ -50,7 +50,7 @@ var shows = []struct {
 	{"A node with another's data has no vote", Situation{"nodes", "another's data", "acquire"}},
 	{"The fence: one number, stored at a quorum, above all before it", Situation{"answers", "granted", "raise"}},
 	{"4,096 counters for all names", Situation{"kinds", "got", "several names"}},
-	{"A number of the future is no vote, until a majority has one", Situation{"votes", "unknown", "fence ahead"}},
+	{"A number of the future is no vote, until a majority has one", Situation{"votes", "no vote: fence ahead", "votes"}},
 	{"Plain commands first, where nobody waits", Situation{"answers", "void", "acquire"}},
 	{"Commands that compare, where a server has them", Situation{"nodes", "held", "native release"}},
 	{"An extension moves the end when a quorum confirms it, also late", Situation{"answers", "granted", "extend, later"}},

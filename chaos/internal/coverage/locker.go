@@ -212,6 +212,7 @@ func (l *locker) end(ctx context.Context, op redlocktrace.Operation) {
 		switch {
 		case op.Err == nil:
 			l.locks[op.Lock] = "new"
+			l.concedes(op.Lock)
 		case errors.Is(op.Err, redlock.ErrClosed):
 			is = "ends: closed"
 		case errors.Is(op.Err, context.Canceled), errors.Is(op.Err, context.DeadlineExceeded):
@@ -236,6 +237,18 @@ func (l *locker) end(ctx context.Context, op redlocktrace.Operation) {
 			l.ended(op.Lock, "released")
 		} else {
 			l.ended(op.Lock, "not released")
+		}
+	}
+}
+
+// concedes takes a lock that was acquired. If its fence is ahead of the time, nodes vote again whose numbers were no votes.
+func (l *locker) concedes(lock redlocktrace.Lock) {
+	if time.Until(time.UnixMicro(lock.Fence())) < time.Minute {
+		return
+	}
+	for node, is := range l.votes {
+		if is == "no vote: fence ahead" {
+			l.vote(node, "votes", "votes")
 		}
 	}
 }

@@ -33,6 +33,10 @@ func (p *Plan) drawDays(rng *rand.Rand, arena Limits, nodes int) {
 		}
 		at += gap
 	}
+	if s.Ahead {
+		p.drawAhead(rng, nodes)
+		return
+	}
 	kinds, weak := arena.Able(s.Troubles), rng.Perm(nodes)[:(nodes-1)/2]
 	if len(kinds) == 0 || len(weak) == 0 {
 		return
@@ -66,6 +70,28 @@ func (p *Plan) drawDays(rng *rand.Rand, arena Limits, nodes int) {
 		}
 	}
 	slices.SortStableFunc(p.Faults, func(a, b history.Fault) int { return cmp.Compare(a.At, b.At) })
+}
+
+// drawAhead draws nodes whose clocks are ahead on the first day, all by the same, and so far that on the next day time has not
+// caught up with the numbers that they have counted. If they are no quorum, the others are away when the clients begin: a
+// client that has not heard of those takes the wrong clocks for right. No node loses its data: fences would begin again.
+// No lock is held when a clock is set: it is wrong from a while before the clients work to a while after.
+func (p *Plan) drawAhead(rng *rand.Rand, nodes int) {
+	const before, after = 20 * time.Second, 20 * time.Second
+	first, by := p.Days[0], p.Days[1]-p.Days[0]+hour+Below(rng, 60*day)
+	ahead := 1 + rng.IntN(nodes)
+	for i, node := range rng.Perm(nodes) {
+		f := history.Fault{At: first - before + time.Duration(i)*time.Second, Kind: history.Clock, Node: node, For: before + p.Work + after, By: by}
+		if i >= ahead {
+			if ahead > nodes/2 {
+				break
+			}
+			f.Kind, f.By = Pick(rng, []history.FaultKind{history.Kill, history.Cut}), 0
+			f.For = first + Below(rng, p.Work) - f.At
+		}
+		f.At, f.For = f.At.Truncate(model.Slot)+time.Duration(i), f.For.Truncate(model.Slot)
+		p.Faults = append(p.Faults, f)
+	}
 }
 
 // drawIdle draws when the clients work, and when their connections are cut, in between: by the servers, or by something

@@ -33,7 +33,7 @@ func (s *Scenario) Steps() []string {
 	if s.Hands {
 		steps = append(steps, "hand on")
 	}
-	if s.Plain {
+	if s.Plain || s.Others[1] > 0 {
 		steps = append(steps, "plain")
 	}
 	if s.Break {
@@ -115,6 +115,7 @@ type Scenario struct {
 	Write   bool              // holders write to a resource
 	Unended bool              // holders may forget to release
 	Days    int               // the clients work at up to this many times, each Span long, with one to sixty days in between; 0: they work all the time
+	Ahead   bool              // the clocks of some nodes, a minority or more, are ahead on the first day, and right on the next (drawAhead)
 	Fresh   bool              // some clients make a new Locker for each lock
 	Late    float64           // the part of Span after which the clients begin; operators replace members before
 	Idle    bool              // the clients work now and then, and the faults happen in between

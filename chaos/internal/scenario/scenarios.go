@@ -352,6 +352,12 @@ var All = []*Scenario{
 	},
 
 	{
+		Name: "numbers of the future", About: "the clocks of one node or more are ahead for a day, and then set right: later fences go on from the numbers of that day if most nodes have them, and a minority with them costs only its votes",
+		Nodes: sizes, Clients: some, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 2, Write: true, Spread: 1, Forgets: true, Default: true, Wrong: true, Weight: 3,
+		Troubles: []history.FaultKind{history.Clock, history.Kill, history.Cut}, Days: 2, Ahead: true, Fresh: true, Only: []string{"model"},
+	},
+
+	{
 		Name: "idle cuts", About: "servers, or something on the way to them, cut connections that have been unused for a while, and some tell nobody: the first call afterwards succeeds like any other",
 		Nodes: sizes, Clients: [2]int{1, 1}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts[:4], Span: 2, Write: true, Harmless: true, Idle: true,
 		Troubles: []history.FaultKind{history.Reset, history.Forget}, Only: []string{"miniredis"},
@@ -393,6 +399,11 @@ var All = []*Scenario{
 	{
 		Name: "kinds handed on", About: "locks of all kinds are handed on under every fault that a lock survives; nodes lose data, and clocks are set",
 		Nodes: sizes, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 3, Write: true, Workers: 2, Kinds: true, Hands: true, Forgets: true, Apart: true, Weight: 4,
+		Troubles: append([]history.FaultKind{history.Step, history.Churn, history.Pause, history.Suspend, history.Crash, history.Skew, history.Mute, history.Deafen, history.KillEmpty, history.Flush}, survived...), Rate: 5, Only: []string{"model"},
+	},
+	{
+		Name: "extended and handed on in trouble", About: "locks of all kinds are extended and handed on again and again over slow links, under the same faults",
+		Nodes: []int{3, 4, 5}, Clients: [2]int{2, 4}, TTL: []time.Duration{500 * ms, time.Second, 2 * time.Second}, RTT: []time.Duration{3 * ms, 20 * ms}, Span: 4, Write: true, Workers: 2, Kinds: true, Extend: true, Hands: true, Forgets: true, Apart: true, Weight: 3,
 		Troubles: append([]history.FaultKind{history.Step, history.Churn, history.Pause, history.Suspend, history.Crash, history.Skew, history.Mute, history.Deafen, history.KillEmpty, history.Flush}, survived...), Rate: 5, Only: []string{"model"},
 	},
 	{
