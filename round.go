@@ -391,6 +391,8 @@ func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) say {
 		n.Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.ReadOnly(), To: lane.Nobody{}}, r.sent)
 	case a.Status == wire.Void && (a.Time == 0 || a.Time > q.Latest):
 		l.dropLate(n)
+	case q.Step() == wire.Plain && (a.Status == wire.Timeout || a.Status == wire.Unreachable):
+		l.lostSight(n)
 	case r.op == wire.Acquire && l.waiter != nil:
 		l.releaseLateGrant(n) // before OnReply, which may take back the place in the queue for which this gives back the grant
 		l.waiter.OnReply(n, &l.claim, a.Status)
@@ -437,7 +439,8 @@ func classify(op wire.Op, s wire.Status) say {
 // nothing under the next, where fewer nodes may be a quorum; what a quorum has confirmed does.
 //
 // A node that had no vote when it granted the lock is no such case: what it may have forgotten had been granted before, and
-// an acquisition that takes longer than a lock can live gives no lock (VOUCHES in docs/model). counts takes l.mu.
+// an acquisition that takes longer than a lock can live gives no lock (VOUCHES in docs/model). A node that has not answered
+// the acquire is one (lostSight). counts takes l.mu.
 func (l *Lock) counts(n *lane.Lane, by *wire.Description) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -480,6 +483,16 @@ func (f refilling) Deliver(n *lane.Lane, q *lane.Request) {
 		f.landed(n)
 	}
 	f.releaseLateGrant(n)
+}
+
+// lostSight records that an acquire by plain commands was not answered. The node may carry it out after the connection was
+// given up, at any time, and though it has lost its data: only scripts compare deadline and marker first. So the argument of
+// counts does not hold, that a rival's grant which the node has forgotten was given before the lock began. If an extension
+// finds the token there, the node is taken for one that was refilled.
+func (l *Lock) lostSight(n *lane.Lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.record(n).filled = filling
 }
 
 // filling is tokenAt.filled of a node that was asked to take the token again, until the token is known to be there. For

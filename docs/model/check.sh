@@ -221,6 +221,8 @@ holds all   'plain: fences, raised to what is above the counter'   -DRAISE_STRIC
 holds all   'plain: exclusion, whatever happens to nodes'          $nodes
 holds all   'plain: exclusion, then the script'                    $nodes -DAGAIN=1
 holds both  'plain: exclusion, in MULTI'                           $nodes -DMULTI
+holds both  'plain: exclusion, several batches in flight, in MULTI'$nodes -DMULTI -DFLIGHTS=2
+holds all   'plain: exclusion, several batches in flight'          -DEXCLUSION -DSTEP -DFLIGHTS=2
 holds both  'plain: the queue, 3 clients'                          -DQUEUES -DEXCLUSION -DCLIENTS=3
 
 # Clauses that are not needed for it.
@@ -229,6 +231,7 @@ holds all   'plain: exclusion: k may be anything'                  -DSTILL_MINE 
 holds all   'plain: fences, in MULTI: k may be anything'           -DSTILL_MINE -DMULTI
 holds all   'plain: EXISTS queue comes first'                      -DQUEUE_ORDER -DQUEUES -DEXCLUSION -DCLIENTS=3
 holds all   'plain: exclusion: SCRIPT EXISTS right behind SET'     $nodes -DORDER1=1 -DORDER2=6 -DORDER3=3 -DORDER4=5
+holds both  'plain: one batch in flight: the vote at its leaving'  -DAFTER -DEXCLUSION -DSTEP -DMULTI -DFLIGHTS=1
 
 without ADVANCED      't!=fence'    'plain: ZADD says 0'                                 -DADVANCED
 slow without STILL_MINE    't!=fence'    'plain: the key may be of another'                   -DSTILL_MINE
@@ -251,6 +254,7 @@ slow without PROCESS_ORDER 't!=fence'    'plain, fences: SCRIPT EXISTS before SE
 slow without PROCESS_ZADD  't!=fence'    'plain, fences: SCRIPT EXISTS before ZADD'           -DRESTART $once -DAGES=0 -DORDER1=1 -DORDER2=6 -DORDER3=2 -DORDER4=3
 without QUARANTINE    'holders'     'plain, exclusion: the vote is not looked at'        -DQUARANTINE $nodes $once
 without QUARANTINE    't!=fence'    'plain, fences: the vote is not looked at'           -DQUARANTINE -DLOSS $once -DAGES=0
+without AFTER         'holders'     'plain: the vote when the answer comes'   -DAFTER -DFLIGHTS=2 -DEXCLUSION -DSTEP $once
 slow without AGE           't!=fence'    'plain: the proposal may be old'                     -DAGE -DLOSS $once -DAGES=0
 without QUEUE         'queue==0'    'plain: the queue is not looked at (order alone)'    -DQUEUE -DQUEUES -DEXCLUSION -DCLIENTS=3
 
@@ -268,10 +272,14 @@ without CUT           '!(key)'      'left: something, but for a TTL (not promise
 model=late.pml
 holds both  'late: exclusion'
 holds both  'late: exclusion, detached'                            -DDETACH
+holds both  'late: exclusion, the connection is given up'          -DCUT -DMOST=2
+holds all   'late: exclusion, it is given up, 3 extensions'        -DCUT
+holds both  'late: exclusion, it is given up, detached'            -DCUT -DDETACH
 without MARK          '!((((got&(got-1))'    'late: the key counts for extensions'                -DMARK
 without OWED          '!((((got&(got-1))'    'late: it is asked while it owes the release'        -DOWED
 without KEEP          '!((((got&(got-1))'    'late: a lock that was detached has it dropped'      -DKEEP -DDETACH
 without HANDLE        '!((((got&(got-1))'    'late: the handle does not say that it will go'      -DHANDLE -DDETACH
+without HAUNTED       '!((((got&(got-1))'    'late: it is filled up, and a release is under way'  -DHAUNTED -DCUT -DMOST=2
 
 # A lock that is broken.
 model=break.pml

@@ -6,19 +6,23 @@
  * over one connection, in order, and so do the answers; any number is under way. Once, the node may be
  * unable to carry out the release, and then carry out what was sent behind it: the release is sent again.
  * Meanwhile A extends, and B wants the lock. A request to node 0 or 1 is one step with its answer, or
- * never arrives.
+ * never arrives. If node 2 does not have the key, A sets it again (fill), and the node counts: in the code it
+ * counts two extensions later, because of nodes that lose data.
  *
  * A node keeps a key for as long as the validity that came with it, which ends at any moment: over says
  * how many have ended, of the acquisition and of the extensions. A relies on the last one that was
  * confirmed. B's never ends.
  *
- * Set by -D: DETACH, A is detached and another process takes the lock up, over connections of its own:
- * all extensions are by that one. And names of rules, each of which takes the rule out. MARK: the node
- * that is to drop the key counts for extensions. OWED: it is asked for extensions while it owes A the
- * release. KEEP: it is told so also when the lock is detached. HANDLE: it counts for the other
- * process, which does not know that it is to drop the key.
+ * Set by -D: CUT, A gives up the connection, once. What was under way is not answered, and is carried out
+ * at any time, or never; a release that was not confirmed is sent again over the next connection. DETACH, A
+ * is detached and another process takes the lock up, over connections of its own: all extensions are by
+ * that one. And names of rules, each of which takes the rule out. MARK: the node that is to drop the key
+ * counts for extensions. OWED: it is asked for extensions while it owes A the release. KEEP: it is told so
+ * also when the lock is detached. HANDLE: it counts for the other process, which does not know that it is to
+ * drop the key. HAUNTED: A sets the key again though a release was under way over a connection that it gave
+ * up.
  */
-mtype = { acquire, extend, release };
+mtype = { acquire, extend, release, fill };
 #define A 1
 #define B 2
 #define bit(n)   (1 << (n))
@@ -29,10 +33,12 @@ mtype = { acquire, extend, release };
 byte owner[3], lease[3];                    /* lease: of the acquisition (0), or of an extension */
 chan out = [6] of { mtype, byte };          /* to node 2: what, and of which extension */
 chan back = [6] of { mtype, byte, bit };    /* from it; and whether it has the key, or has released it */
+chan old = [6] of { mtype, byte };          /* to node 2, over the connection that was given up */
 byte over, begun, confirmed, votes;
 byte filled;                                /* of node 2; see Lock.counted in round.go. 0: it was always there */
 byte got;                                   /* B's nodes */
 bit detached, owed, refused, again;
+bit gone, cut, haunted;                     /* A knows that node 2 has no key; a release was under way at the cut */
 
 #define valid    (over <= confirmed)
 #define check    assert(!(two(got) && valid))
@@ -46,6 +52,11 @@ bit detached, owed, refused, again;
 #define due      owed                       /* the node is not asked */
 #endif
 #define asks     (begun > confirmed)        /* an extension is under way */
+#if HAUNTED
+#define fills    (!detached)
+#else
+#define fills    (!detached && !haunted)
+#endif
 #if KEEP
 #define drops    1
 #else
@@ -56,6 +67,10 @@ bit detached, owed, refused, again;
 #else
 #define healed   (filled != 0)              /* when it was detached: nothing changes it then */
 #endif
+
+inline refill() {
+	if :: fills -> printf("A sets the key at node 2 again\n"); gone = 0; out!fill, 0 :: else fi
+}
 
 proctype client() {
 	mtype what; byte number; bit yes;
@@ -69,11 +84,19 @@ end:	do
 #if !MARK
 			filled = (detached -> filled : begun + 1);
 #endif
-		:: what == extend && number == begun && yes && counted -> votes = votes | bit(2)
-		:: what == release -> owed = !yes; again = !yes
+		:: what == extend && yes && counted -> votes = votes | (number == begun -> bit(2) : 0)
+		:: what == extend && !yes && !owed -> refill()
+		:: what == fill && yes -> filled = 0
+		:: what == release -> owed = !yes; again = !yes; gone = yes
 		:: else
 		fi }
 	:: d_step { again -> again = 0; out!release, 0 }
+#if CUT
+	:: d_step { !cut -> printf("A gives up the connection\n"); cut = 1; haunted = owed && !again;
+		do :: back?what, number, yes :: empty(back) -> break od;
+		do :: out?what, number -> old!what, number :: empty(out) -> break od;
+		if :: owed -> again = 0; out!release, 0 :: else fi }
+#endif
 #if DETACH
 	:: d_step { !detached && valid -> printf("A is detached\n"); detached = 1 }
 	:: d_step { detached && begun < MOST && valid -> begun++; votes = 0 }
@@ -81,7 +104,7 @@ end:	do
 		lease[2] = begun; votes = votes | (healed -> 0 : bit(2)) }
 #else
 	:: d_step { begun < MOST && valid -> printf("A extends\n"); begun++; votes = 0;
-		if :: due :: else -> out!extend, begun fi }
+		if :: due :: !due && gone -> refill() :: else -> out!extend, begun fi }
 #endif
 	:: d_step { asks && has(0) -> lease[0] = begun; votes = votes | bit(0) }
 	:: d_step { asks && has(1) -> lease[1] = begun; votes = votes | bit(1) }
@@ -89,18 +112,23 @@ end:	do
 	od
 }
 
+inline serve() {
+	yes = 0;
+	if
+	:: (what == acquire || what == fill) && free(2) -> printf("node 2 sets the key\n"); yes = 1;
+		owner[2] = A; lease[2] = (what == fill -> begun : 0)
+	:: (what == extend || what == fill) && has(2) -> yes = 1; lease[2] = (number > lease[2] -> number : lease[2])
+	:: what == release -> yes = 1; if :: owner[2] == A -> printf("node 2 drops the key\n"); owner[2] = 0 :: else fi
+	:: what == release && !refused -> printf("node 2 cannot carry out the release\n"); refused = 1
+	:: else
+	fi
+}
+
 proctype node() {
 	mtype what; byte number; bit yes;
 end:	do
-	:: atomic { out?what, number -> yes = 0;    /* d_step would always take the first way */
-		if
-		:: what == acquire && free(2) -> printf("node 2 sets the key\n"); owner[2] = A; lease[2] = 0
-		:: what == extend && has(2) -> lease[2] = number; yes = 1
-		:: what == release -> yes = 1; if :: owner[2] == A -> printf("node 2 drops the key\n"); owner[2] = 0 :: else fi
-		:: what == release && !refused -> printf("node 2 cannot carry out the release\n"); refused = 1
-		:: else
-		fi;
-		back!what, number, yes }
+	:: atomic { out?what, number -> serve(); back!what, number, yes }    /* d_step would always take the first way */
+	:: atomic { old?what, number -> printf("over the old connection: "); serve() }
 	od
 }
 

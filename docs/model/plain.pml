@@ -20,9 +20,14 @@
  * process, behind a proxy; T: the clock was set) shows in the answer to the command that looks
  * for it, if it came before that. So it is noted when it happens.
  *
+ * Any number of batches is under way to a node, over one connection: they are carried out, and answered, in
+ * order. Those of other clients and names change the node, which is in the model. What the answer to an
+ * earlier one tells the client is there with FLIGHTS; see below. The answers to all later ones tell it
+ * nothing in time, and a connection that ends is that the answer to the batch is lost.
+ *
  * Set by -D: CLIENTS; AGAIN; HIGHEST, the largest proposal; EXCLUSION, validity in force, as in
  * lock.pml; BY_END; LOSS, RESTART, STEP, what happens to nodes, TROUBLES times in all or (9)
- * without end; NEIGHBOUR; QUEUES; MULTI; ORDER. And names of clauses, each of which takes
+ * without end; NEIGHBOUR; QUEUES; MULTI; ORDER; FLIGHTS. And names of clauses, each of which takes
  * the clause out.
  */
 #ifndef CLIENTS
@@ -212,8 +217,30 @@ byte now, back[3];
 #endif
 #if QUARANTINE
 #define voted(x) 1
+#elif FLIGHTS
+#define voted(x) (votes(x) || unseen[3 * _pid + (x)])
 #else
 #define voted(x) votes(x)
+#endif
+
+/*
+ * What a client knows of a node's clock. As a rule all know at once that it was set. With FLIGHTS a client
+ * knows by an answer: TIME in the batch shows it (unseen), unless the answer to an earlier batch has shown it
+ * before (noticed). That one may have come when this batch had left; with FLIGHTS=1, one batch is under way at
+ * a time, it has not. Clause: the node has a vote also when the answer comes, by what is known then. AFTER: it
+ * need not. Marker and process are compared with what was known when the batch left, and a client learns of
+ * new ones when no answer is owed: so there is no other case.
+ */
+#if FLIGHTS
+bit unseen[3 * CLIENTS], noticed[3 * CLIENTS];
+#define settled(k, y) unseen[3 * (k) + (y)] = 0; noticed[3 * (k) + (y)] = 0   /* they matter no more */
+#else
+#define settled(k, y) skip
+#endif
+#if FLIGHTS && !AFTER
+#define still(x) (votes(x) || !noticed[3 * _pid + (x)])
+#else
+#define still(x) 1
 #endif
 
 /*
@@ -245,7 +272,7 @@ byte now, back[3];
 #else
 #define seesM    where(Mget)
 #endif
-#if TIME
+#if TIME || FLIGHTS
 #define seesT    0
 #else
 #define seesT    where(Time)
@@ -331,6 +358,7 @@ inline skip_reads(k, y) {
     if :: op(at(k, y)) == 0 -> at(k, y) = DONE :: else -> at(k, y)++ fi
   :: else -> break
   od;
+  if :: bad[k] & bit(y) || at(k, y) == DONE -> settled(k, y) :: else fi;
   if :: at(k, y) == DONE -> bad[k] = bad[k] & ~bit(y) :: else fi
 }
 
@@ -398,6 +426,7 @@ inline leave() {
   ph = 1; cnt = 0; weak = 0; soft = 0; t = 0; yes = 0; first = 0; rai = 0;
   since[0] = 0; since[1] = 0; since[2] = 0;
   for (x : 0 .. 2) {
+    settled(_pid, x);
     if
     :: at(_pid, x) == 0 || forgotten -> at(_pid, x) = DONE; bad[_pid] = bad[_pid] & ~bit(x)
     :: at(_pid, x) % DONE > 0 && !forgotten -> bad[_pid] = bad[_pid] | bit(x); skip_reads(_pid, x)
@@ -438,6 +467,9 @@ inline command() {
     fi;
     C[i] = most(C[i], p)
   :: o == Mget  -> count = mine
+#if FLIGHTS && !TIME
+  :: o == Time  -> count = !unseen[3 * _pid + i]
+#endif
 #if QUEUES
   :: o == Queue -> count = none(i)
 #endif
@@ -488,6 +520,13 @@ end:
     printf("client %d: the batch for node %d leaves\n", _pid + 1, i + 1);
     skip_reads(_pid, i) }
 #endif
+#if FLIGHTS
+#define may(x) ((unseen[3 * _pid + x] && at(_pid, x) < FLIGHTS) << x)
+  /* The answer to an earlier batch shows that the clock was set. */
+  :: atomic { pick(open && !ph && p > 0 && !won, may(0) | may(1) | may(2));
+    unseen[3 * _pid + i] = 0; noticed[3 * _pid + i] = (at(_pid, i) == 1);
+    printf("client %d sees that the clock of node %d was set\n", _pid + 1, i + 1) }
+#endif
 
   /* A node carries out a command, or with MULTI all of them. */
   :: atomic { pick(open && p > 0, (at(_pid, 0) % DONE > 0) | (at(_pid, 1) % DONE > 0) << 1 | (at(_pid, 2) % DONE > 0) << 2);
@@ -502,9 +541,10 @@ end:
     if
     :: at(_pid, i) != DONE && op(at(_pid, i)) == 0 ->  /* that was the last, and all is well */
       at(_pid, i) = DONE;
+      count = still(i); settled(_pid, i);
       if
       :: printf("           the answer of node %d is lost\n", i + 1); since[i] = 0; weak = weak & ~bit(i)
-      :: !ph && !won ->
+      :: !ph && !won && count ->
         printf("           node %d counts for client %d\n", i + 1, _pid + 1);
         cnt = cnt | bit(i) & ~weak; soft = soft | bit(i) & weak; weak = weak & ~bit(i); judge()
       fi
@@ -604,6 +644,9 @@ inline forgets() {
 #if NUMBERS
   back[i] = least(now + WAIT, END + 1)
 #else
+#if FLIGHTS
+  for (c : 0 .. CLIENTS - 1) { noticed[3 * c + i] = noticed[3 * c + i] && !votes(i) }
+#endif
   if :: owner[i] && votes(i) && !ended(i) -> had[i] = owner[i] :: else fi
 #endif
 }
@@ -631,6 +674,11 @@ end:
 #if STEP
     :: printf("the clock of node %d is set\n", i + 1);
       forgets(); owner[i] = 0; noted(seesT)
+#if FLIGHTS
+      for (c : 0 .. CLIENTS - 1) {
+        unseen[3 * c + i] = (c >= begun || at(c, i) <= where(Time) && !(bad[c] & bit(i)))
+      }
+#endif
 #endif
     fi }
 #if CLOCK
