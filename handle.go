@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -35,7 +36,7 @@ type Handle struct {
 	Prefix    string `json:"prefix,omitempty"`
 	Separator string `json:"separator,omitempty"`
 
-	// Healed are the nodes that had lost the lock and were given it anew, as yet without a vote.
+	// Healed are the nodes without a vote on the lock: they had lost it and were given it anew, or never answered.
 	Healed []string `json:"healed,omitempty"`
 }
 
@@ -52,7 +53,8 @@ func (h Handle) MarshalJSON() ([]byte, error) {
 
 // Detach ends the lock in this process, and leaves it on the nodes for another process to take up: see [Locker.Attach].
 // Until then nobody renews it: others may have it when its TTL is over. Detach sends nothing, but waits for an
-// extension that is under way, for at most Options.NodeTimeout.
+// extension that is under way, and for nodes that have not answered the acquisition, each for at most
+// Options.NodeTimeout.
 //
 // It fails if the lock has ended before, and says why; and for a lock that has joined another one, since only the lock
 // that was joined can be detached. Locks that have joined this one end with it.
@@ -67,6 +69,8 @@ func (l *Lock) Detach() (Handle, error) {
 		return Handle{}, err
 	}
 	defer func() { <-l.extendSem }()
+	view := l.locker.lanes.View()
+	l.awaitAnswers(view.Lanes)
 	if left(l.Until(), l.locker.now()) <= 0 {
 		return Handle{}, l.expire()
 	}
@@ -89,13 +93,26 @@ func (l *Lock) Detach() (Handle, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h.Until = l.until
-	view := l.locker.lanes.View()
 	for i, n := range view.Lanes {
-		if !l.counted(n, l.confirmed) {
+		if n.Unanswered(&l.claim) || !l.counted(n, l.confirmed) {
 			h.Healed = append(h.Healed, view.Member(i))
 		}
 	}
 	return h, nil
+}
+
+// awaitAnswers waits until all nodes have answered the acquire by plain commands, for a NodeTimeout at most, or until the
+// Locker is closed. A node that has not may carry it out much later, when it has lost its data: the next process does not
+// count it (lostSight in round.go), and would have fewer nodes than need be if most answers were still on their way.
+func (l *Lock) awaitAnswers(lanes []*lane.Lane) {
+	begin, pause := l.locker.now(), time.Millisecond/4
+	for slices.ContainsFunc(lanes, func(n *lane.Lane) bool { return n.Unanswered(&l.claim) }) {
+		rest := l.locker.settings().NodeTimeout - elapsed(begin, l.locker.now())
+		if rest <= 0 || l.locker.sleepFor(context.Background(), l.claim.Token, min(pause, rest)) != nil {
+			return
+		}
+		pause *= 2
+	}
 }
 
 // Attach takes up a lock that another process, or this one, has detached. It extends the lock at once, in one round,

@@ -117,27 +117,40 @@ func TestAttachRefusesVotesThatTookTheWholeLife(t *testing.T) {
 
 // TestDetachKeepsLateGrants: a grant of the acquisition's that comes in when the lock is
 // detached is part of it. Were it given back, then a node would lose a lock that the next
-// process has counted it for.
+// process has counted it for. Detach waits for the nodes that have yet to answer, for a
+// NodeTimeout at most. Those that have not by then are in the handle, and never count.
 func TestDetachKeepsLateGrants(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ms := newModels(5)
-		lk := ms.locker(t, nil)
-		for _, m := range ms[3:] {
-			m.slow(100 * time.Millisecond)
-		}
-		l, err := lk.Acquire(t.Context(), "a") // a call that may wait learns of late grants itself
-		if err != nil {
-			t.Fatal(err)
-		}
-		h := handle(t, l)
-		if n := ms.held("a", h.Token); n != 3 {
-			t.Errorf("held on %d nodes at once", n)
-		}
-		pass(time.Second)
-		if n := ms.held("a", h.Token); n != 5 {
-			t.Errorf("held on %d of 5 nodes", n)
-		}
-	})
+	for _, tt := range []struct{ far, waits time.Duration }{
+		{100 * time.Millisecond, 200 * time.Millisecond},
+		{300 * time.Millisecond, 500 * time.Millisecond},
+	} {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			lk := ms.locker(t, nil)
+			for _, m := range ms[3:] {
+				m.slow(tt.far)
+			}
+			l, err := lk.Acquire(t.Context(), "a") // a call that may wait learns of late grants itself
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := ms.held("a", l.Token()); n != 3 {
+				t.Errorf("held on %d nodes at once", n)
+			}
+			begun := time.Now()
+			h := handle(t, l)
+			if waited := time.Since(begun); waited < tt.waits || waited > tt.waits+100*time.Millisecond {
+				t.Errorf("%+v: waited for %v", tt, waited)
+			}
+			if late := tt.far*2 > tt.waits; late != (fmt.Sprint(h.Healed) == "[node3 node4]") || !late && h.Healed != nil {
+				t.Errorf("%+v: without a vote: %v", tt, h.Healed)
+			}
+			pass(time.Second)
+			if n := ms.held("a", h.Token); n != 5 {
+				t.Errorf("held on %d of 5 nodes", n)
+			}
+		})
+	}
 }
 
 // TestHealedNodesNeverCount: a node that was refilled before the lock was detached has no vote for

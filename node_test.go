@@ -229,8 +229,8 @@ func TestRefusalsLeaveNothingToRelease(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
 		ms[0].Refuse(errLoading)
-		for range 100 {
-			acquired(t, lk, "a").Release(t.Context())
+		for i := range 100 {
+			acquired(t, lk, fmt.Sprint(i)).Release(t.Context())
 			synctest.Wait()
 		}
 		if kept := lk.lanes.Weigh()[0]; kept > 0 {
