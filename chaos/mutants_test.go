@@ -435,6 +435,10 @@ func (lk *Locker) isClosing() bool {`},
 	{"a set that was changed heals like one that was not", []edit{
 		{"internal/set/members.go", "all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.nodes))", "all && (now || !rival)"},
 	}, "model", "a set that is restored", 3000},
+	{"a member that keeps no description votes", []edit{
+		{"internal/vote/keeps.go", "case d == nil && !m.cfg.Described:", "case d == nil && !m.cfg.Described, d != nil && kept.Description == nil:"},
+		{"internal/set/members.go", "case 2*none <= len(members):", "case 2*none <= len(members) || s.known != nil:"},
+	}, "model", "a set that is restored", 200},
 	{"a node of another set becomes a member", []edit{
 		{"internal/set/change.go", "case t.Set != known.Set:", "case t.Set == \"\":"},
 	}, "model", "sets that move", 500},

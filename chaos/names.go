@@ -101,6 +101,7 @@ const (
 	Calm     = history.Calm
 	Left     = history.Left
 	Stalled  = history.Stalled
+	Lost     = history.Lost
 	Changing = history.Changing
 	Changed  = history.Changed
 	Break    = history.Break

@@ -144,6 +144,7 @@ const (
 	Calm     Kind = "calm"     // all faults are over
 	Left     Kind = "left"     // Error: something is left that should not be
 	Stalled  Kind = "stalled"  // until Until the computer ran neither the server of node Value nor a bystander
+	Lost     Kind = "lost"     // until Until most members of a set that was changed keep no description of it; then an operator restores it
 	Measured Kind = "measured" // Error: what the kernel, or a server, reports about a delay
 	Weighed  Kind = "weighed"  // Weight: the memory in use on a node, or, with a Client, in its lane
 )

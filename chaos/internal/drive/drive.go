@@ -36,10 +36,12 @@ type Driver struct {
 	came []chan struct{} // closed when a client that is there from the beginning has started
 
 	mu      sync.Mutex
-	clients []Member // by number, from 1; nil: not started yet, or ended
-	next    int      // the number of the next client that replaces one that crashed
-	operate []bool   // by number, from 1: it changes the set
-	empty   []bool   // nodes that are down, and come back without their data
+	clients []Member        // by number, from 1; nil: not started yet, or ended
+	next    int             // the number of the next client that replaces one that crashed
+	operate []bool          // by number, from 1: it changes the set
+	empty   []bool          // nodes that are down, and come back without their data
+	losing  []int           // by node: how many faults it has now by which it loses data
+	lost    []time.Duration // by node: when the last such fault ended
 }
 
 // New starts the run's clock.
@@ -51,6 +53,8 @@ func New(p *scenario.Plan, n Nodes) *Driver {
 		clients:   make([]Member, p.Run.Clients),
 		operate:   make([]bool, p.Run.Clients),
 		empty:     make([]bool, p.Run.Nodes),
+		losing:    make([]int, p.Run.Nodes),
+		lost:      make([]time.Duration, p.Run.Nodes),
 	}
 }
 
@@ -203,11 +207,7 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 	case history.Crash:
 		d.crash(ctx, f)
 	case history.Remake:
-		if w, can := d.nodes.(remaker); can && d.plan.Scenario.Moves {
-			w.Remake(d.members(), f.Times > 0)
-			break
-		}
-		d.nodes.Inject(f, true)
+		d.remake(f)
 	case history.Churn:
 		d.nodes.Inject(f, true)
 		flush := f
@@ -231,12 +231,14 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 			d.Recorder.Add(history.Event{At: from, Kind: history.Stalled, Value: i, Until: d.Recorder.Now()})
 		}
 	default:
+		d.loses(f, true)
 		d.nodes.Inject(f, true)
 		time.Sleep(f.For)
 		if f.For > 0 {
 			d.weighClients()
 		}
 		d.nodes.Inject(f, false)
+		d.loses(f, false)
 		if f.Kind == history.KillEmpty || f.Kind == history.Copy {
 			d.mu.Lock()
 			d.empty[f.Node] = false
@@ -251,9 +253,61 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 // keeping has what is done to a node in the place of a fault by which it would lose its data.
 var keeping = map[history.FaultKind]history.FaultKind{history.Flush: history.Reset, history.KillEmpty: history.Kill, history.Copy: history.Kill}
 
-// A remaker restores a set, when the operator knows its nodes.
+// A remaker restores a set, if it is lost, and the operator knows its nodes. It returns the members that kept nothing, if they
+// were most of them, and false if a member does not answer.
 type remaker interface {
-	Remake(members []string, forget bool)
+	Remake(members []string, forget bool) (lost []int, answer bool)
+}
+
+// remake restores the set. Where time is real, servers may be slow to start, and the operator waits for the members.
+func (d *Driver) remake(f history.Fault) {
+	const pause, often = 50 * time.Millisecond, 100
+	w, can := d.nodes.(remaker)
+	for n := 0; can && n < often; n++ {
+		members, at := d.nodes.Addrs(), d.Recorder.Now()
+		if d.plan.Scenario.Moves {
+			members = d.members()
+		}
+		lost, answer := w.Remake(members, f.Times > 0)
+		if since := d.barest(lost); len(lost) > 0 && since < at {
+			d.Recorder.Add(history.Event{At: since, Kind: history.Lost, Until: at})
+		}
+		if answer || !d.Slow {
+			return
+		}
+		time.Sleep(pause)
+	}
+}
+
+// losing are the faults by which a node loses data, or gets other data.
+var losing = []history.FaultKind{
+	history.Flush, history.KillEmpty, history.CutFile, history.FlipFile, history.OldFile, history.OtherFile, history.PowerCut, history.DiskFull,
+	history.Mislead, history.Restore, history.Copy, history.Boot,
+}
+
+// loses notes the beginning or the end of a fault of a node.
+func (d *Driver) loses(f history.Fault, begin bool) {
+	if !slices.Contains(losing, f.Kind) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.losing[f.Node]++; !begin {
+		d.losing[f.Node] -= 2
+		d.lost[f.Node] = d.Recorder.Now()
+	}
+}
+
+// barest is since when none of these nodes has lost data. It is now, or later, if one is losing them.
+func (d *Driver) barest(nodes []int) (since time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, i := range nodes {
+		if since = max(since, d.lost[i]); d.losing[i] > 0 {
+			return d.Recorder.Now()
+		}
+	}
+	return since
 }
 
 // mayLose reports whether a node may lose its data, by the plan's scenario. Where a set moves, a node that was removed keeps

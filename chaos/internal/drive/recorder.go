@@ -46,7 +46,7 @@ func (r *Recorder) Sorted() []history.Event {
 }
 
 var order = []history.Kind{
-	history.Calm, history.Stalled, history.Measured, history.Struck, history.Healed, history.Held, history.Ask, history.Denied, history.Got, history.Found, history.Read, history.Wrote, history.Refused, history.Renewed, history.Extend, history.Extended, history.Failed, history.Release, history.Told, history.Released, history.Changing, history.Changed, history.Break, history.Broke, history.Crashed, history.Left, history.Weighed,
+	history.Calm, history.Stalled, history.Lost, history.Measured, history.Struck, history.Healed, history.Held, history.Ask, history.Denied, history.Got, history.Found, history.Read, history.Wrote, history.Refused, history.Renewed, history.Extend, history.Extended, history.Failed, history.Release, history.Told, history.Released, history.Changing, history.Changed, history.Break, history.Broke, history.Crashed, history.Left, history.Weighed,
 }
 
 // removed reports which of the nodes with these addresses an operator has begun to remove from the set.

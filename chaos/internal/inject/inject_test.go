@@ -1,6 +1,8 @@
 package inject_test
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -110,5 +112,50 @@ func TestSnapshotIsOfTheBeginningOrOfAnotherSet(t *testing.T) {
 	}
 	if text := inject.Snapshot(wire.Kept{}, first, 1); text != first.String() {
 		t.Errorf("a node that keeps nothing is restored to %q", text)
+	}
+}
+
+// TestRestored: a set is restored if it was changed, no majority of its members keeps it, and all of them answer.
+func TestRestored(t *testing.T) {
+	set := func(name string, epoch int64, members ...string) wire.Kept {
+		return wire.Kept{Description: &wire.Description{Set: name, Epoch: epoch, Members: members, MaxTTL: 10_000}}
+	}
+	none, all := wire.Kept{}, []string{"a", "b", "c", "d", "e"}
+	now, before, first := set("s", 3, "a", "b", "c"), set("s", 2, "a", "b", "c", "d"), set("s", 1, "a", "b", "c")
+	four := set("s", 3, "a", "b", "c", "d")
+	for _, tt := range []struct {
+		name    string
+		kept    map[string]wire.Kept
+		given   []string
+		members string // of the new set
+		epoch   int64
+		lost    string
+		answer  bool
+	}{
+		{"well", map[string]wire.Kept{"a": now, "b": now, "c": now}, all, "", 0, "", true},
+		{"a minority has lost it", map[string]wire.Kept{"a": now, "b": none, "c": now}, all, "", 0, "", true},
+		{"a majority has lost it", map[string]wire.Kept{"a": now, "b": none, "c": none}, all, "[a b c]", 4, "[b c]", true},
+		{"and others keep earlier ones", map[string]wire.Kept{"a": now, "b": none, "c": none, "d": before, "e": first}, all, "[a b c]", 4, "[b c]", true},
+		{"half of them have lost it", map[string]wire.Kept{"a": four, "b": four, "c": none, "d": none}, all, "[a b c d]", 4, "", true},
+		{"a majority keeps an earlier one", map[string]wire.Kept{"a": now, "b": before, "c": none}, all, "", 0, "", true},
+		{"one keeps another set", map[string]wire.Kept{"a": now, "b": set("t", 1, "b"), "c": none}, all, "[a b c]", 4, "", true},
+		{"only a node keeps it that was removed", map[string]wire.Kept{"a": none, "b": none, "c": none, "d": before}, all, "[a b c d]", 3, "[a b c]", true},
+		{"it was never changed", map[string]wire.Kept{"a": first, "b": none, "c": none}, all, "", 0, "", true},
+		{"all have lost it", map[string]wire.Kept{"a": none, "b": none, "c": none}, all, "", 0, "", true},
+		{"a member does not answer", map[string]wire.Kept{"a": now, "b": none}, all, "", 0, "", false},
+		{"another node does not answer", map[string]wire.Kept{"a": now, "b": none, "c": none}, []string{"a", "b"}, "[a b c]", 4, "[b c]", true},
+		{"the operator does not know the node that keeps it", map[string]wire.Kept{"a": now, "b": none, "c": none}, []string{"b", "c"}, "", 0, "", true},
+	} {
+		set, lost, answer := inject.Restored(tt.kept, tt.given)
+		members, epoch := "", int64(0)
+		if set != nil {
+			members, epoch = fmt.Sprint(set.Members), set.Epoch
+		}
+		if len(lost) == 0 {
+			lost = nil
+		}
+		if got := fmt.Sprint(lost); members != tt.members || epoch != tt.epoch || got != cmp.Or(tt.lost, "[]") || answer != tt.answer {
+			t.Errorf("%s: the members %s, epoch %d, lost by %s, %v", tt.name, members, epoch, got, answer)
+		}
 	}
 }

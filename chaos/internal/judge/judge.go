@@ -32,6 +32,7 @@ var Rules = []Rule{
 	{"order", "Where nothing goes wrong, a waiter gets the lock before requests that come later and conflict with its own.", inOrder},
 	{"idle", "A lock that no client holds does not stay free for long while a client waits and it is that client's turn.", idle},
 	{"in time", "An operation with a time limit ends by then.", inTime},
+	{"restored", "While most members of a set that was changed have lost their data, no client gets a lock that it asks for, until an operator restores the set.", restored},
 	{"on a quorum", "A client that gets a lock has it on a quorum of nodes.", onQuorum},
 	{"bounded", "What nodes and clients keep does not grow over time.", bounded},
 	{"nothing left", "In the end no key is left on the nodes, and no goroutine at work.", nothingLeft},

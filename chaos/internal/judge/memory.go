@@ -26,6 +26,27 @@ func bounded(r *record) {
 	}
 }
 
+// restored: no client gets a lock between the loss of a set and its restoration. What it asked for before may have been granted
+// before, too.
+func restored(r *record) {
+	for i := range r.events {
+		e := &r.events[i]
+		if e.Kind != history.Lost {
+			continue
+		}
+		for _, k := range r.holds {
+			o := &r.ops[k]
+			if o.ask < 0 || r.events[o.ask].Verb == "plain" {
+				continue
+			}
+			if got := &r.events[o.got]; r.events[o.ask].At > e.At+r.run.Lag && got.At < e.Until {
+				r.violated(got.At, []int{i, o.ask, o.got}, "client %d asked for %s at %v, and got it at %v, and most members of the set had lost their data from %v to %v",
+					o.client, r.lock(o), r.events[o.ask].At, got.At, e.At, e.Until)
+			}
+		}
+	}
+}
+
 // onQuorum: a client that gets a lock has it on a quorum of nodes. The client looks for its token
 // on all nodes as soon as it has the lock, and the result counts while the lock is valid: a node
 // that does not answer may have the token.

@@ -24,6 +24,16 @@ var memoryCases = []struct{ name, run, history, want string }{
 	{"looked for by the dead", "nodes=3", "1 1/1 ask; 2 1/1 got until=9; 3 1 crashed; 4 1/1 found", ""},
 	{"looked for by a client that did not get it", "nodes=3", "1 1/1 ask; 2 1/1 denied; 3 1/1 found", "well-formed 3 [2]"},
 	{"looked for by a client that did not ask", "nodes=3", "3 1/1 found", "well-formed 3 [0]"},
+
+	{"a lost set grants a lock", "", "1 - lost until=20; 4 1/1 ask; 5 1/1 got until=9; 9 1/1 told", "restored 5 [0 1 2]"},
+	{"it was restored", "", "1 - lost until=5; 4 1/1 ask; 5 1/1 got until=9; 9 1/1 told", ""},
+	{"it was restored a little later", "", "1 - lost until=6; 4 1/1 ask; 5 1/1 got until=9; 9 1/1 told", "restored 5 [0 1 2]"},
+	{"it was lost when the client had asked", "", "1 - lost until=20; 3 1/1 ask; 5 1/1 got until=9; 9 1/1 told", ""},
+	{"it was lost later", "", "4 1/1 ask; 5 1/1 got until=9; 6 - lost until=20; 9 1/1 told", ""},
+	{"it was lost twice", "", "1 - lost until=20; 1 - lost until=5; 1 - lost until=9; 4 1/1 ask; 5 1/1 got until=9; 9 1/1 told", "restored 5 [0 3 4]; restored 5 [2 3 4]"},
+	{"a lost set, and a client of another library", "", "1 - lost until=20; 4 1/1 ask verb=plain; 5 1/1 got until=9; 9 1/1 told", ""},
+	{"a lost set denies a lock", "", "1 - lost until=20; 4 1/1 ask; 5 1/1 denied", ""},
+	{"it was lost until before it was", "", "3 - lost until=2", "well-formed 3 [0]"},
 }
 
 // stallCases are histories of a computer that did not run the servers.

@@ -79,7 +79,7 @@ func (r *record) take(i int, e *history.Event) {
 		} else if e.Kind == history.Healed && e.Fault.Kind == history.Step {
 			r.blinks = append(r.blinks, span{from: e.Fault.At, to: e.At})
 		}
-	case history.Stalled:
+	case history.Stalled, history.Lost:
 		if e.Until < e.At {
 			r.odd(i, "it ends at %v, before it begins", e.Until)
 		}

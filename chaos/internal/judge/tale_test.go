@@ -177,6 +177,7 @@ func (t *teller) fate() {
 			t.add(history.Event{Kind: history.Stalled, Value: t.below(3), Until: t.now + t.time(12)})
 		case 3:
 			t.add(history.Event{Kind: history.Measured, Error: "steal"})
+			t.add(history.Event{Kind: history.Lost, Until: t.now + t.time(12)})
 		case 6:
 			t.add(history.Event{Kind: history.Changing, Client: client, Op: 1 + t.below(9), Name: "add node3", Limit: t.time(12)})
 		case 7:
@@ -203,7 +204,7 @@ func (t *teller) inject() {
 func (t *teller) anything() {
 	kinds := []history.Kind{
 		history.Ask, history.Got, history.Denied, history.Extend, history.Extended, history.Failed, history.Renewed, history.Release, history.Released, history.Told, history.Read, history.Wrote, history.Refused,
-		history.Crashed, history.Held, history.Struck, history.Healed, history.Calm, history.Left, history.Found, history.Stalled, history.Measured, history.Weighed, history.Changing, history.Changed, history.Break, history.Broke, "", "sung",
+		history.Crashed, history.Held, history.Struck, history.Healed, history.Calm, history.Left, history.Found, history.Stalled, history.Lost, history.Measured, history.Weighed, history.Changing, history.Changed, history.Break, history.Broke, "", "sung",
 	}
 	e := history.Event{Kind: kinds[t.below(len(kinds))], Client: t.below(6), Op: t.below(5)}
 	e.Name = []string{"a", "b", ""}[t.below(3)]

@@ -36,6 +36,8 @@ func (tw *twin) judge() {
 			tw.judgeWeight(i, e)
 		case history.Found:
 			tw.judgeFound(i, e)
+		case history.Lost:
+			tw.judgeLost(i, e)
 		}
 	}
 }
@@ -257,6 +259,17 @@ func (tw *twin) judgeFound(i int, e history.Event) {
 	o := tw.holdOf(i, e.Client, e.Op)
 	if o != nil && e.At < o.to && tw.Run.Quorum-e.Was > e.Value {
 		tw.add("on a quorum", e.At, o.got, i)
+	}
+}
+
+func (tw *twin) judgeLost(i int, e history.Event) {
+	for _, o := range tw.holds {
+		if o.ask < 0 || tw.Events[o.ask].Verb == "plain" {
+			continue
+		}
+		if asked := tw.Events[o.ask].At - tw.Run.Lag; asked > e.At && o.from < e.Until {
+			tw.add("restored", o.from, i, o.ask, o.got)
+		}
 	}
 }
 

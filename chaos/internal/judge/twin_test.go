@@ -267,7 +267,7 @@ func (tw *twin) judgeForm(i int, e history.Event) {
 	case history.Weighed:
 		odd(e.Weight == nil)
 		return
-	case history.Stalled:
+	case history.Stalled, history.Lost:
 		odd(e.Until < e.At)
 		return
 	case history.Struck, history.Healed:

@@ -127,8 +127,6 @@ func (w *World) Inject(f history.Fault, begin bool) {
 		} else {
 			n.Forget()
 		}
-	case history.Remake:
-		w.remake(w.nodes)
 	case history.Mute:
 		n.Mute(begin)
 	case history.Churn:
@@ -192,70 +190,45 @@ func (w *World) mislead(n *model.Node, f history.Fault, begin bool) {
 	}
 }
 
-// Remake is what an operator does with redlock members restore who knows that these nodes are the set (remake). Then it has
+// Remake is what an operator does with redlock members restore who knows that these nodes are the set (inject.Restored). Then
 // all other nodes that keep the description of another set forget that, as before they can become members, if forget is set.
-func (w *World) Remake(members []string, forget bool) {
-	var nodes []*model.Node
-	for _, addr := range members {
-		nodes = append(nodes, w.at(addr))
+func (w *World) Remake(members []string, forget bool) (lost []int, answer bool) {
+	kept := make(map[string]wire.Kept)
+	var given []string
+	for _, n := range w.nodes {
+		if n.Up() {
+			kept[n.Name] = n.Kept()
+		}
+		if slices.Contains(members, n.Name) {
+			given = append(given, n.Name)
+		}
 	}
-	w.remake(nodes)
-	if !forget {
-		return
+	set, bare, answer := inject.Restored(kept, given)
+	if set != nil {
+		set.Set = fmt.Sprint("restored.", set.Epoch-1)
+		if w.remade++; w.plan.Scenario.Moves { // the epochs begin again when a set is made anew
+			set.Set = fmt.Sprint("restored.", w.remade)
+		}
+	}
+	for i, n := range w.nodes {
+		if set != nil && set.Has(n.Name) {
+			n.Remake(wire.Kept{Self: n.Name, Description: set}.String())
+		}
+		if slices.Contains(bare, n.Name) {
+			lost = append(lost, i)
+		}
 	}
 	for _, n := range w.nodes {
-		foreign := n.Kept().Description != nil && !slices.Contains(members, n.Name)
-		for _, m := range nodes {
-			foreign = foreign && m.Kept().Description != nil && m.Kept().Set != n.Kept().Set
+		foreign := forget && n.Kept().Description != nil && !slices.Contains(members, n.Name)
+		for _, addr := range members {
+			told := w.at(addr).Kept()
+			foreign = foreign && told.Description != nil && told.Set != n.Kept().Set
 		}
 		if foreign {
 			n.Forget()
 		}
 	}
-}
-
-// remake is what an operator does with redlock members restore: of a set that was changed, and of which most members have
-// lost the description, all members that the last one names which is left on these nodes make a new set. All must answer. A
-// set that was never changed heals by itself, and is left alone.
-func (w *World) remake(nodes []*model.Node) {
-	var last *wire.Description
-	kept := make(map[string]wire.Kept)
-	for _, n := range w.nodes {
-		if !n.Up() {
-			continue
-		}
-		told := n.Kept()
-		kept[n.Name] = told
-		if slices.Contains(nodes, n) && told.Description != nil && (last == nil || told.Epoch > last.Epoch) {
-			last = told.Description
-		}
-	}
-	if last == nil {
-		return
-	}
-	keep := 0
-	for _, member := range last.Members {
-		told, answers := kept[member]
-		if !answers {
-			return
-		}
-		if told.Description != nil && told.Set == last.Set || told.Description == nil && last.Epoch == 1 {
-			keep++
-		}
-	}
-	if 2*keep > len(last.Members) {
-		return
-	}
-	set := last.Copy()
-	set.Epoch, set.Set, set.Past, set.Former = last.Epoch+1, fmt.Sprint("restored.", last.Epoch), nil, nil
-	if w.remade++; w.plan.Scenario.Moves { // the epochs begin again when a set is made anew
-		set.Set = fmt.Sprint("restored.", w.remade)
-	}
-	for _, n := range w.nodes {
-		if set.Has(n.Name) {
-			n.Remake(wire.Kept{Self: n.Name, Description: set}.String())
-		}
-	}
+	return lost, answer
 }
 
 // onLink begins or ends a fault of the network between the clients and a node.

@@ -1,6 +1,7 @@
 package realarena
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -261,13 +262,35 @@ func (n *node) weigh() (w history.Weight, err error) {
 
 // told is what the node keeps of its set, if it says so.
 func (n *node) told() wire.Kept {
+	text, _ := n.keeps()
+	return wire.ParseKept(text)
+}
+
+// keeps is the text of that; an error if the node does not answer.
+func (n *node) keeps() (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.down || n.hung || n.failure != nil {
-		return wire.Kept{}
+		return "", cmp.Or(n.failure, errSilent)
 	}
-	text, _ := n.admin.Get(context.Background(), script.Told).Result()
-	return wire.ParseKept(text)
+	text, err := n.admin.Get(context.Background(), script.Told).Result()
+	if errors.Is(err, redis.Nil) {
+		return "", nil
+	}
+	return text, err
+}
+
+var errSilent = errors.New("the server does not run")
+
+// remake makes the node a member of a restored set, unless it keeps something else than before by then.
+func (n *node) remake(told wire.Kept, before string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.down || n.hung || n.failure != nil {
+		return false
+	}
+	is, err := fresh.Restore(context.Background(), n.admin, told, before)
+	return is && err == nil
 }
 
 // keys lists the keys on the node, with the tokens; a key with several holders is listed for each of them.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/realtest"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // TestRealDeafness: mute and deafen on real servers.
@@ -241,6 +243,44 @@ func TestRealOneWay(t *testing.T) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s is over: %v, %v", kind, keys, err)
 			}
+		}
+	}
+}
+
+// TestRealRestore: an operator makes real servers members of a new set, but for one that keeps something else by then, or
+// does not run.
+func TestRealRestore(t *testing.T) {
+	t.Parallel()
+	n, c := startRealNode(t)
+	told := func(epoch int64) wire.Kept {
+		return wire.Kept{Self: n.proxy.Addr(), Description: &wire.Description{Set: "s", Epoch: epoch, Members: []string{n.proxy.Addr()}, MaxTTL: 1000}}
+	}
+	if text, err := n.keeps(); text != "" || err != nil {
+		t.Fatalf("a new node keeps %q, %v", text, err)
+	}
+	for _, step := range []struct {
+		epoch  int64
+		before string
+		want   bool
+	}{{1, "", true}, {2, "", false}, {2, told(1).String(), true}} {
+		if is := n.remake(told(step.epoch), step.before); is != step.want {
+			t.Errorf("epoch %d in the place of %q: %v", step.epoch, step.before, is)
+		}
+	}
+	if text, err := n.keeps(); text != told(2).String() || err != nil {
+		t.Errorf("it keeps %q, %v", text, err)
+	}
+	if marked := c.Exists(t.Context(), script.Marker).Val(); marked != 0 {
+		t.Error("it has the marker that it had before")
+	}
+	for _, kind := range []history.FaultKind{history.Hang, history.Kill} {
+		n.must(t, history.Fault{Kind: kind}, true)
+		if text, err := n.keeps(); err == nil || n.remake(told(3), text) {
+			t.Errorf("%s: it keeps %q, or is a member of a new set", kind, text)
+		}
+		n.must(t, history.Fault{Kind: kind}, false)
+		if text, err := n.keeps(); text != told(2).String() || err != nil {
+			t.Errorf("after %s it keeps %q, %v", kind, text, err)
 		}
 	}
 }

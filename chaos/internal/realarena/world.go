@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/client"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
+	"github.com/quorumlock/redlock/chaos/internal/inject"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 	"github.com/quorumlock/redlock/internal/recording"
 	"github.com/quorumlock/redlock/internal/testbed/redisproc"
@@ -24,8 +25,8 @@ var Cannot = []history.FaultKind{
 	history.Repeat, history.RepeatLate, // TCP delivers once, and nothing on the way here sends again
 	history.Loading,                                         // would need a large data set, in which leftovers could not be found
 	history.Step, history.Clock, history.Skew, history.Boot, // all processes have the one clock of this machine
-	history.Values,                                                 // nothing here may leave megabytes on a server that is killed
-	history.Mislead, history.Restore, history.Copy, history.Remake, // the model has them
+	history.Values,                                 // nothing here may leave megabytes on a server that is killed
+	history.Mislead, history.Restore, history.Copy, // the model has them
 	history.Suspend, history.Still, // and this machine can only be suspended from outside
 }
 
@@ -86,6 +87,9 @@ type world struct {
 	store   *shop
 	machine *machine
 	members []*remote // by number, from 1; a process that was not needed never works
+
+	remaking sync.Mutex // there is one operator
+	remade   int        // how many sets it has restored
 
 	mu   sync.Mutex
 	errs []error
@@ -168,6 +172,36 @@ func (w *world) Kept() (kept []wire.Kept) {
 		kept = append(kept, n.told())
 	}
 	return kept
+}
+
+// Remake is what an operator does with redlock members restore (inject.Restored). It does not answer either if a node keeps
+// something else by then, or dies: the operator looks again.
+func (w *world) Remake(members []string, _ bool) (lost []int, answer bool) {
+	w.remaking.Lock()
+	defer w.remaking.Unlock()
+	kept, addrs := make(map[string]wire.Kept), w.Addrs()
+	texts := make([]string, len(w.nodes))
+	for i, n := range w.nodes {
+		text, err := n.keeps()
+		if texts[i] = text; err == nil {
+			kept[addrs[i]] = wire.ParseKept(text)
+		}
+	}
+	set, bare, answer := inject.Restored(kept, members)
+	if set == nil {
+		return nil, answer
+	}
+	w.remade++
+	set.Set = fmt.Sprint("restored.", w.remade)
+	for i, n := range w.nodes {
+		if set.Has(addrs[i]) {
+			answer = answer && n.remake(wire.Kept{Self: addrs[i], Description: set}, texts[i])
+		}
+		if slices.Contains(bare, addrs[i]) {
+			lost = append(lost, i)
+		}
+	}
+	return lost, answer
 }
 
 func (w *world) fail(err error) {

@@ -117,6 +117,8 @@ func formatRest(e history.Event, name string) string {
 	switch e.Kind {
 	case history.Stalled:
 		return fmt.Sprintf("the server of node %d is not run until %s", e.Value, FormatTime(e.Until))
+	case history.Lost:
+		return fmt.Sprintf("most members of the set keep no description of it until %s, when an operator restores it", FormatTime(e.Until))
 	case history.Measured:
 		return "measured"
 	case history.Weighed:

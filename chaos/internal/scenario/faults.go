@@ -78,8 +78,8 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 		if f.At < d.busy[where] || f.For < 0 {
 			continue
 		}
-		if f.Kind == history.PowerCut {
-			d.everywhere(f)
+		if f.Kind == history.PowerCut || s.Most && f.Kind == history.KillEmpty {
+			d.together(f)
 			continue
 		}
 		d.busy[where] = f.At + f.For
@@ -143,19 +143,29 @@ func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 	return true
 }
 
-// everywhere makes all nodes die at the moment of a fault of one of them, unless one is dead already. Each is restarted
-// after another time, and has lost more or less of its last second, as with appendfsync everysec.
-func (d *faultDraw) everywhere(f history.Fault) {
+// together makes all nodes die at the moment of a fault of one of them, unless one is dead already. Each is restarted after
+// another time, and has lost more or less of its last second, as with appendfsync everysec, or all its data: then one or two
+// nodes do not die.
+func (d *faultDraw) together(f history.Fault) {
 	for i := range d.nodes {
 		if f.At < d.busy[place{group(f.Kind), i}] {
 			return
 		}
 	}
-	for i := range d.nodes {
+	stay := 0
+	if d.plan.Scenario.Most {
+		stay = 1 + d.rng.IntN(2)
+	}
+	for i, node := range d.rng.Perm(d.nodes) {
+		if i < stay {
+			continue
+		}
 		f := f
-		f.Node, f.By = i, Below(d.rng, time.Second)
+		if f.Node = node; f.Kind == history.PowerCut {
+			f.By = Below(d.rng, time.Second)
+		}
 		f.For = min(1+Below(d.rng, d.limit), d.plan.Span-f.At).Truncate(model.Slot)
-		d.busy[place{group(f.Kind), i}] = f.At + f.For
+		d.busy[place{group(f.Kind), node}] = f.At + f.For
 		d.plan.Faults = append(d.plan.Faults, f)
 	}
 }

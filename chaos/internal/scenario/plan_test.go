@@ -73,3 +73,34 @@ func TestArenaBoundsTTLs(t *testing.T) {
 		}
 	}
 }
+
+// TestMostNodesLoseTheirData: where most nodes lose their data, they do so at one moment, and one or two others do not.
+func TestMostNodesLoseTheirData(t *testing.T) {
+	i := slices.IndexFunc(scenario.All, func(s *scenario.Scenario) bool { return s.Most })
+	if i < 0 {
+		t.Fatal("the scenario is gone")
+	}
+	outages := 0
+	for seed := range uint64(50) {
+		p := scenario.All[i].NewPlan(scenario.Limits{Name: "real"}, seed, nil, 0)
+		at := make(map[time.Duration]map[int]bool)
+		for _, f := range p.Faults {
+			if f.Kind != history.KillEmpty {
+				continue
+			}
+			if at[f.At] == nil {
+				at[f.At] = make(map[int]bool)
+			}
+			at[f.At][f.Node] = true
+		}
+		outages += len(at)
+		for when, nodes := range at {
+			if stay := p.Run.Nodes - len(nodes); stay < 1 || stay > 2 {
+				t.Errorf("seed %d: at %v %d of %d nodes lose their data", seed, when, len(nodes), p.Run.Nodes)
+			}
+		}
+	}
+	if outages < 50 {
+		t.Errorf("50 plans have %d outages", outages)
+	}
+}

@@ -103,6 +103,7 @@ type Scenario struct {
 	Planned bool              // an operator replaces the members one after another, many times, and does nothing else; some members are dead by then
 	Moves   bool              // an operator moves the set from nodes to nodes, and there are sleepers, copies and outages (drawMoves)
 	Lost    bool              // most members of a set that was changed may lose their data: an operator restores the set, now and then and in the end, and then programs are started with its nodes
+	Most    bool              // a node that loses its data does so with most other nodes, at once
 	Keep    bool              // some holders keep their locks for many TTLs, renewed
 	Break   bool              // the first client breaks locks, and takes none but in the end
 	Own     bool              // each client has settings of its own, which may disagree with those of the set

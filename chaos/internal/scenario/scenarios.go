@@ -385,6 +385,11 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.OldFile, history.OldFile, history.OtherFile, history.Crash}, Rate: 1, Only: []string{"real"},
 	},
 	{
+		Name: "lost files of a set that changes", About: "operators change the set, and most nodes die at once and come up without their files: if most members have lost the set, every client refuses it until an operator restores it",
+		Nodes: []int{3, 3, 4}, Reserve: 2, Least: 3, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms}, RTT: rtts, Span: 24, Write: true, Workers: 2, Forgets: true, Apart: true, Lost: true, Most: true, Weight: 8,
+		Troubles: []history.FaultKind{history.KillEmpty, history.KillEmpty, history.Remake, history.Remake, history.Remake, history.Pause, history.Pause, history.Pause, history.Kill, history.Hang}, Rate: 1, Only: []string{"real"},
+	},
+	{
 		Name: "slewed clocks", About: "nodes' clocks gain or lose up to 1 %, for a while, and nodes die",
 		Nodes: sizes, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Fresh: true, Weight: 2,
 		Troubles: []history.FaultKind{history.Slew, history.Slew, history.Slew, history.Slew, history.Kill}, Rate: 6, Only: []string{"real"},
