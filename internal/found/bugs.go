@@ -3,6 +3,24 @@ package main
 // bugs has the rows of docs/found.md, the latest mend first. To add one: docs/found.md.
 var bugs = []bug{
 	{
+		Name:  "late-to-an-emptied-node",
+		What:  "Two clients could have a lock: an acquire by plain commands was carried out after its connection had been given up, and after its node had lost its data with the grant to a rival in it. An extension that found the key there counted.",
+		Since: "b75fe1b, the acquire by plain commands",
+		By:    "reading the argument for which extensions count, when the model got connections that end",
+		Mend:  "e14903c",
+		Files: []string{"ghost_test.go"},
+		Run:   "go test . -run TestAcquireThatComesLateToAnEmptiedNode",
+	},
+	{
+		Name:  "late-release",
+		What:  "Two clients could have a lock: a node set its key late, and the release of that key was carried out after its connection had been given up, when the node had got the key again and had confirmed an extension.",
+		Since: "185eac4, a key that is set late is dropped",
+		By:    "the model in Promela, when it got connections that end with requests unanswered",
+		Mend:  "187b530",
+		Files: []string{"ghost_test.go"},
+		Run:   "go test . -run TestReleaseOfALateKeyThatComesLate",
+	},
+	{
 		Name:  "try-behind-many-readers",
 		What:  "A `TryAcquire` of a folder that three or more readers held went on for up to a NodeTimeout, in which new readers waited behind it: each refusal names only as many holders as nodes it took to lose, and it compared two of them.",
 		Since: "f41b3c3, a try that came after others asks once more",
