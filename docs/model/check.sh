@@ -221,8 +221,8 @@ holds all   'plain: fences, raised to what is above the counter'   -DRAISE_STRIC
 holds all   'plain: exclusion, whatever happens to nodes'          $nodes
 holds all   'plain: exclusion, then the script'                    $nodes -DAGAIN=1
 holds both  'plain: exclusion, in MULTI'                           $nodes -DMULTI
-holds both  'plain: exclusion, several batches in flight, in MULTI'$nodes -DMULTI -DFLIGHTS=2
-holds all   'plain: exclusion, several batches in flight'          -DEXCLUSION -DSTEP -DFLIGHTS=2
+holds both  'plain: exclusion, several in flight, in MULTI'        $nodes -DMULTI -DFLIGHTS=2
+holds all   'plain: exclusion, several in flight'                  -DEXCLUSION -DSTEP -DFLIGHTS=2
 holds both  'plain: the queue, 3 clients'                          -DQUEUES -DEXCLUSION -DCLIENTS=3
 
 # Clauses that are not needed for it.
