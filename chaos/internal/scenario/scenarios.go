@@ -352,7 +352,7 @@ var All = []*Scenario{
 	},
 
 	{
-		Name: "numbers of the future", About: "the clocks of one node or more are ahead for a day, and then set right: later fences go on from the numbers of that day if most nodes have them, and a minority with them costs only its votes",
+		Name: "numbers of the future", About: "clocks of nodes are ahead for a day, and then set right: fences go on from that day's numbers if most nodes have them; if few have, these have no vote",
 		Nodes: sizes, Clients: some, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 2, Write: true, Spread: 1, Forgets: true, Default: true, Wrong: true, Weight: 3,
 		Troubles: []history.FaultKind{history.Clock, history.Kill, history.Cut}, Days: 2, Ahead: true, Fresh: true, Only: []string{"model"},
 	},
@@ -385,7 +385,7 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.OldFile, history.OldFile, history.OtherFile, history.Crash}, Rate: 1, Only: []string{"real"},
 	},
 	{
-		Name: "lost files of a set that changes", About: "operators change the set, and most nodes die at once and come up without their files: if most members have lost the set, every client refuses it until an operator restores it",
+		Name: "lost files of a set that changes", About: "operators change the set, and most nodes lose their files at once: every client refuses the set until an operator restores it",
 		Nodes: []int{3, 3, 4}, Reserve: 2, Least: 3, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms}, RTT: rtts, Span: 24, Write: true, Workers: 2, Forgets: true, Apart: true, Lost: true, Most: true, Weight: 8,
 		Troubles: []history.FaultKind{history.KillEmpty, history.KillEmpty, history.Remake, history.Remake, history.Remake, history.Pause, history.Pause, history.Pause, history.Kill, history.Hang}, Rate: 1, Only: []string{"real"},
 	},
