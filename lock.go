@@ -90,7 +90,7 @@ type Lock struct {
 // for the same node when it is a member again, over another lane.
 type tokenAt struct {
 	lane   *lane.Lane
-	filled int32 // the last extension begun before the node was known to have the token again after a refill; or filling; 0: no refill
+	filled int32 // the last extension begun before the node was known to have the token again after a refill; or filling, or never; 0: no refill
 	denied int32 // the last extension begun when the node said that it does not have the token
 }
 
