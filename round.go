@@ -529,8 +529,9 @@ func (l *Lock) releaseLateGrant(n *lane.Lane) {
 // dropLate releases a key that a node has set, or may have, after the deadline of an acquire by plain commands
 // (wire.ErrLateKey). Other nodes may have granted the lock, and it may be extended. An extension that is under way to the
 // node, ahead of the release, still finds the key. If its yes counted, the key would be gone afterwards, and another client
-// could have the lock with this node. So the node does not count in extensions that began before the release, like a node
-// that is refilled. A later one is not sent as long as the node owes the release (Lane.admit).
+// could have the lock with this node. So the node does not count until it has confirmed the release, and been refilled. It
+// is sent no extension as long as it owes the release (Lane.admit). If the release is not answered, the node may carry it
+// out after the connection was given up, at any time: then it never counts.
 //
 // A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, its Handle lists the node
 // among those that have no vote on the lock (Healed). (late.pml in docs/model has these rules.)
@@ -538,8 +539,19 @@ func (l *Lock) dropLate(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.endErr != errDetached {
-		l.record(n).filled = l.rounds + 1
-		l.giveBack(n, l.locker.now()) // under the mutex: no extension begins in between
+		l.record(n).filled = never
+		n.Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: dropping{l}}, l.locker.now()) // under the mutex: no extension begins in between
+	}
+}
+
+// A dropping receives the answer to the request of dropLate.
+type dropping struct{ *Lock }
+
+func (d dropping) Deliver(n *lane.Lane, q *lane.Request) {
+	if q.Reply.Status.SettlesRelease() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.record(n).filled = filling
 	}
 }
 
