@@ -651,15 +651,18 @@ func (l *Lock) mustStay(now time.Time) time.Duration {
 // set was changed meanwhile, after another one. The error is that of a release: ErrLost or ErrNoQuorum.
 //
 // leave sends an extension of another Lock with the same token, which no caller has. That Lock has a TTL of its own. It is
-// marked as attached, so a node that has lost the token does not get it anew.
+// marked as attached, so a node that has lost the token does not get it anew. The nodes that do not count for l do not for it.
 func (l *Lock) leave(t *opTrace, rest time.Duration) error {
 	lk := l.locker
+	l.mu.Lock()
+	records, confirmed := slices.Clone(l.records), l.confirmed
+	l.mu.Unlock()
 	limit := lk.nodeTimeout(l.claim.TTL)
 	for {
 		if most := lk.settings().most; most > 0 {
 			rest = min(rest, most)
 		}
-		k := &Lock{locker: lk, name: l.name, claim: l.claim.Joined(), attached: true}
+		k := &Lock{locker: lk, name: l.name, claim: l.claim.Joined(), attached: true, records: records, confirmed: confirmed}
 		k.claim.TTL, k.claim.Millis = rest, (rest + time.Millisecond - 1).Milliseconds()
 		r := lk.newRound(wire.Extend, k, nil)
 		r.trace = t
