@@ -926,3 +926,83 @@ func TestAcquireThatComesLateToAnEmptiedNode(t *testing.T) {
 		wantQuorumError(t, <-extended, ErrLost)
 	})
 }
+
+// TestAcquireThatComesLateToARefilledNode: as above, but the node was given the token since, and has confirmed extensions.
+// Then the client does not reach it, until it has dropped the key.
+func TestAcquireThatComesLateToARefilledNode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const timeout = 500 * time.Millisecond
+		ms, ghost, rivals, never := newModels(3), make(chan struct{}), make(chan struct{}), make(chan struct{})
+		defer close(never)
+		away := make(map[*model]bool)
+		lk := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
+			c.gate(func(q *arena.Call) chan struct{} {
+				switch {
+				case c.model == ms[2] && q.Op == wire.Plain && q.Keys[0] == "a":
+					return ghost
+				case away[c.model]:
+					return never
+				}
+				return nil
+			})
+		})
+		rival := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
+			c.gate(func(q *arena.Call) chan struct{} {
+				if c.model == ms[1] && q.Op == wire.Plain {
+					return rivals
+				}
+				return nil
+			})
+		})
+		l := acquired(t, lk, "a")
+		pass(patience(timeout) + time.Second)
+		extend := func() {
+			if err := l.Extend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Millisecond)
+		}
+		for range 3 {
+			extend()
+		}
+		if ms[2].holder("a") != l.Token() {
+			t.Fatal("the node was not refilled")
+		}
+		away[ms[2]] = true
+		pass(5 * time.Second)
+		extend()
+		pass(9800 * time.Millisecond) // 98 ms before its validity ends
+		got := make(chan error, 1)
+		go func() {
+			_, err := rival.TryAcquire(t.Context(), "a")
+			got <- err
+		}()
+		pass(time.Millisecond)
+		if holder := ms[2].holder("a"); holder == "" || holder == l.Token() {
+			t.Fatalf("the rival has not been granted the node: %q", holder)
+		}
+		ms[2].Flush()
+		close(ghost)
+		away[ms[2]] = false
+		pass(60 * time.Millisecond)
+		for _, name := range []string{"b", "c"} { // the client meets the node again, and tells it the set's description
+			_, _ = lk.TryAcquire(t.Context(), name)
+			pass(time.Millisecond)
+		}
+		if ms[2].holder("a") != l.Token() {
+			t.Fatal("the acquire has not come")
+		}
+		away[ms[1]] = true
+		extended := make(chan error, 1)
+		go func() { extended <- l.Extend(t.Context()) }()
+		pass(time.Until(l.Until()) + 150*time.Millisecond) // node 1 has dropped the key
+		close(rivals)
+		if err := <-got; err != nil {
+			t.Fatalf("the rival has not got the lock: %v", err)
+		}
+		if left := time.Until(l.Until()); left > 0 {
+			t.Errorf("there are two holders, for another %v", left)
+		}
+		wantQuorumError(t, <-extended, ErrLost)
+	})
+}

@@ -199,7 +199,7 @@ func (lk *Locker) fromHandle(h Handle) (*Lock, error) {
 		if n == nil { // the node is no member any more, or the Locker knows it by another address
 			return nil, fmt.Errorf("the handle's node %s, which must have no vote, is none of the Locker's", healed)
 		}
-		l.record(n).filled = filling // for good: a refill of the first process may arrive later than this
+		l.record(n).filled = never // a refill of the first process may arrive later than this
 	}
 	return l, nil
 }

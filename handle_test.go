@@ -11,6 +11,7 @@ import (
 	"time"
 
 	arena "github.com/quorumlock/redlock/internal/testbed/model"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // handle detaches a lock, and gives what another process reads of what this one writes.
@@ -151,6 +152,58 @@ func TestDetachKeepsLateGrants(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDetachKnowsOfAReleaseUnderWay: a node has set the key too late, and the release of that has not been answered when the
+// lock is detached, though it was extended in the meantime. The release may come when the next process relies on the key.
+func TestDetachKnowsOfAReleaseUnderWay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const timeout = 50 * time.Millisecond
+		ms, hung, releases := newModels(3), make(chan struct{}), make(chan struct{})
+		lk := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
+			c.gate(func(q *arena.Call) chan struct{} {
+				switch {
+				case c.model != ms[2]:
+				case q.Op == wire.Plain:
+					return hung
+				case q.Op == wire.Release:
+					return releases
+				}
+				return nil
+			})
+		})
+		next, rival := ms.locker(t, &Options{NodeTimeout: timeout}), ms.locker(t, &Options{NodeTimeout: timeout})
+		l := acquired(t, lk, "a")
+		pass(4 * timeout)
+		close(hung)
+		pass(2 * timeout)
+		for range 3 {
+			if err := l.Extend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Millisecond)
+		}
+		if ms[2].holder("a") != l.Token() {
+			t.Fatal("the node does not have the key")
+		}
+		l, err := next.Attach(t.Context(), handle(t, l))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(5 * time.Second)
+		ms[1].kill()
+		err = l.Extend(t.Context())
+		close(releases)
+		pass(time.Millisecond)
+		ms[1].revive()
+		for time.Until(l.Until()) > 0 {
+			if _, err := rival.TryAcquire(t.Context(), "a"); err == nil {
+				t.Fatalf("there are two holders, for another %v", time.Until(l.Until()))
+			}
+			pass(timeout)
+		}
+		wantQuorumError(t, err, ErrNoQuorum)
+	})
 }
 
 // TestHealedNodesNeverCount: a node that was refilled before the lock was detached has no vote for

@@ -87,24 +87,26 @@ type Lock struct {
 
 // A tokenAt is what a lock knows of its token at a node; zero: nothing. It is kept by lane, the client's connection to
 // a node. What is known of a node that was replaced never counts for, or against, the one that came in its place; nor
-// for the same node when it is a member again, over another lane.
+// for the same node when it is a member again, over another lane, unless it never counts.
 type tokenAt struct {
 	lane   *lane.Lane
-	filled int32 // the last extension begun before the node was known to have the token again after a refill; or filling; 0: no refill
+	filled int32 // the last extension begun before the node was known to have the token again after a refill; or filling, or never; 0: no refill
 	denied int32 // the last extension begun when the node said that it does not have the token
 }
 
 // record returns the lock's record of its token at the node n, to be changed; valid until the next call. If there is none,
 // it adds an empty one, or reuses that of a lane (the client's connection to a node) that has ended. That is of no use: no
 // extension asks an ended lane, and its late yes does not count (confirmed). So there are no more records than lanes that
-// live at the same time. Caller holds l.mu.
+// live at the same time; and those of nodes that never count, which do not either when they are members again. Caller holds l.mu.
 func (l *Lock) record(n *lane.Lane) *tokenAt {
-	gone := -1
+	gone, filled := -1, int32(0)
 	for i := range l.records {
 		switch m := &l.records[i]; {
 		case m.lane == n:
 			return m
-		case m.lane.Ended():
+		case m.filled == never && m.lane.Name == n.Name:
+			filled = never
+		case m.filled != never && m.lane.Ended():
 			gone = i
 		}
 	}
@@ -113,7 +115,7 @@ func (l *Lock) record(n *lane.Lane) *tokenAt {
 		l.records = append(l.records, tokenAt{})
 	}
 	m := &l.records[gone]
-	*m = tokenAt{lane: n}
+	*m = tokenAt{lane: n, filled: filled}
 	return m
 }
 
@@ -649,15 +651,18 @@ func (l *Lock) mustStay(now time.Time) time.Duration {
 // set was changed meanwhile, after another one. The error is that of a release: ErrLost or ErrNoQuorum.
 //
 // leave sends an extension of another Lock with the same token, which no caller has. That Lock has a TTL of its own. It is
-// marked as attached, so a node that has lost the token does not get it anew.
+// marked as attached, so a node that has lost the token does not get it anew. The nodes that do not count for l do not for it.
 func (l *Lock) leave(t *opTrace, rest time.Duration) error {
 	lk := l.locker
+	l.mu.Lock()
+	records, confirmed := slices.Clone(l.records), l.confirmed
+	l.mu.Unlock()
 	limit := lk.nodeTimeout(l.claim.TTL)
 	for {
 		if most := lk.settings().most; most > 0 {
 			rest = min(rest, most)
 		}
-		k := &Lock{locker: lk, name: l.name, claim: l.claim.Joined(), attached: true}
+		k := &Lock{locker: lk, name: l.name, claim: l.claim.Joined(), attached: true, records: records, confirmed: confirmed}
 		k.claim.TTL, k.claim.Millis = rest, (rest + time.Millisecond - 1).Milliseconds()
 		r := lk.newRound(wire.Extend, k, nil)
 		r.trace = t

@@ -720,6 +720,21 @@ func TestMinHoldOfALostLockIsLost(t *testing.T) {
 	})
 }
 
+// TestMinHoldCountsNoRefilledNode: another client may have been granted the node in between, and may get another one yet.
+func TestMinHoldCountsNoRefilledNode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		l := acquired(t, ms.locker(t, nil), "a", MinHold(5*time.Second))
+		ms[0].forget()
+		if err := l.Extend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ms[1].forget()
+		wantQuorumError(t, l.Release(t.Context()), ErrLost)
+	})
+}
+
 // TestMinHoldWithASetThatHasChanged: the release goes by the members that there are then.
 func TestMinHoldWithASetThatHasChanged(t *testing.T) {
 	onNodes(t, 4, func(f *fleet) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"reflect"
 	"slices"
@@ -17,7 +18,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/internal/script"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // TestSetGrowsAndShrinksUnderLocks: a set grows from three nodes to five, and shrinks again to the last three, while clients that
@@ -597,6 +600,35 @@ func TestRemovedNodeComesBack(t *testing.T) {
 		time.Sleep(time.Second)
 		g.try(client, true)
 		g.try(operator, true)
+	})
+}
+
+// TestNodeThatNeverCountsComesBack: a node that has not answered the acquire of a lock, and may carry it out at any time, is
+// removed and added again. It gets the token, and has no vote on the lock.
+func TestNodeThatNeverCountsComesBack(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		late := make(chan struct{})
+		defer close(late)
+		lk, _ := f.open(Options{})
+		f.nodes[2].Before(func(_ *arena.Host, calls []arena.Call) <-chan struct{} {
+			if slices.ContainsFunc(calls, func(c arena.Call) bool { return c.Op == wire.Plain }) {
+				return late
+			}
+			return nil
+		})
+		l := acquired(f.T, lk, "a", AutoRenew())
+		pass(time.Minute)
+		f.nodes[2].Before(nil)
+		f.change(lk, Change{Remove: f.nodes[2].Name})
+		pass(time.Minute)
+		f.change(lk, Change{Add: f.nodes[2].Name})
+		pass(time.Minute)
+		if maps.Collect(f.nodes[2].Tokens())["a"] != l.Token() {
+			f.Fatal("the node has not been given the token again")
+		}
+		if h := handle(f.T, l); !slices.Equal(h.Healed, []string{f.nodes[2].Name}) {
+			f.Errorf("without a vote: %v", h.Healed)
+		}
 	})
 }
 

@@ -384,6 +384,9 @@ func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) say {
 	if r.op == wire.Acquire && l.shut != nil {
 		l.shut.note(n.Name, Outcome(a.Status), a.Err, r.locker.now())
 	}
+	if q.Step() == wire.Plain && q.Number > 0 && (a.Status == wire.Timeout || a.Status == wire.Unreachable) {
+		l.lostSight(n) // it was sent: Node.Bind has set the number
+	}
 	switch {
 	case a.Err == wire.ErrOvertaken:
 		// Its number was too small on this node. A look at the node shows whether the node's number is far ahead, from a time
@@ -391,8 +394,6 @@ func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) say {
 		n.Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.ReadOnly(), To: lane.Nobody{}}, r.sent)
 	case a.Status == wire.Void && (a.Time == 0 || a.Time > q.Latest):
 		l.dropLate(n)
-	case q.Step() == wire.Plain && (a.Status == wire.Timeout || a.Status == wire.Unreachable):
-		l.lostSight(n)
 	case r.op == wire.Acquire && l.waiter != nil:
 		l.releaseLateGrant(n) // before OnReply, which may take back the place in the queue for which this gives back the grant
 		l.waiter.OnReply(n, &l.claim, a.Status)
@@ -440,7 +441,7 @@ func classify(op wire.Op, s wire.Status) say {
 //
 // A node that had no vote when it granted the lock is no such case: what it may have forgotten had been granted before, and
 // an acquisition that takes longer than a lock can live gives no lock (VOUCHES in docs/model). A node that has not answered
-// the acquire is one (lostSight). counts takes l.mu.
+// the acquire never counts (lostSight). counts takes l.mu.
 func (l *Lock) counts(n *lane.Lane, by *wire.Description) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -469,7 +470,8 @@ func (l *Lock) refill(n *lane.Lane) {
 	if l.endErr != nil || l.attached {
 		return
 	}
-	l.record(n).filled = filling
+	m := l.record(n)
+	m.filled = max(m.filled, filling)
 	now := l.locker.now()
 	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.settings().NodeTimeout), To: refilling{l}, Ticket: lane.Ours, By: l.locker.lanes.View().Description}
 	n.Submit(q, now) // an answer at once is the lane's own, and asks for nothing
@@ -485,19 +487,20 @@ func (f refilling) Deliver(n *lane.Lane, q *lane.Request) {
 	f.releaseLateGrant(n)
 }
 
-// lostSight records that an acquire by plain commands was not answered. The node may carry it out after the connection was
-// given up, at any time, and though it has lost its data: only scripts compare deadline and marker first. So the argument of
-// counts does not hold, that a rival's grant which the node has forgotten was given before the lock began. If an extension
-// finds the token there, the node is taken for one that was refilled.
+// lostSight records that an acquire by plain commands was sent and not answered. The node may carry it out after the
+// connection was given up, at any time, and though it has lost its data: only scripts compare deadline and marker first. So
+// if an extension finds the token there, it may have come a moment ago, after a rival's grant that the node has forgotten;
+// also when the node had been refilled, and had counted. The node never counts for the lock.
 func (l *Lock) lostSight(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.record(n).filled = filling
+	l.record(n).filled = never
 }
 
-// filling is tokenAt.filled of a node that was asked to take the token again, until the token is known to be there. For
-// an attached lock it stays.
-const filling = math.MaxInt32
+const (
+	filling = never - 1     // tokenAt.filled of a node that was asked to take the token again, until that is known to be there
+	never   = math.MaxInt32 // of a node that never counts, since a request may come to it that was sent long ago
+)
 
 // landed records that the token is at a node again, after a refill. From then on the node counts once an extension that
 // begins later was confirmed by enough others.
@@ -510,7 +513,7 @@ const filling = math.MaxInt32
 func (l *Lock) landed(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m := l.record(n); m.filled == filling && !l.attached {
+	if m := l.record(n); m.filled == filling {
 		m.filled = max(l.rounds, 1)
 	}
 }
@@ -526,8 +529,9 @@ func (l *Lock) releaseLateGrant(n *lane.Lane) {
 // dropLate releases a key that a node has set, or may have, after the deadline of an acquire by plain commands
 // (wire.ErrLateKey). Other nodes may have granted the lock, and it may be extended. An extension that is under way to the
 // node, ahead of the release, still finds the key. If its yes counted, the key would be gone afterwards, and another client
-// could have the lock with this node. So the node does not count in extensions that began before the release, like a node
-// that is refilled. A later one is not sent as long as the node owes the release (Lane.admit).
+// could have the lock with this node. So the node does not count until it has confirmed the release, and been refilled. It
+// is sent no extension as long as it owes the release (Lane.admit). If the release is not answered, the node may carry it
+// out after the connection was given up, at any time: then it never counts.
 //
 // A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, its Handle lists the node
 // among those that have no vote on the lock (Healed). (late.pml in docs/model has these rules.)
@@ -535,8 +539,19 @@ func (l *Lock) dropLate(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.endErr != errDetached {
-		l.record(n).filled = l.rounds + 1
-		l.giveBack(n, l.locker.now()) // under the mutex: no extension begins in between
+		l.record(n).filled = never
+		n.Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: dropping{l}}, l.locker.now()) // under the mutex: no extension begins in between
+	}
+}
+
+// A dropping receives the answer to the request of dropLate.
+type dropping struct{ *Lock }
+
+func (d dropping) Deliver(n *lane.Lane, q *lane.Request) {
+	if q.Reply.Status.SettlesRelease() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.record(n).filled = filling
 	}
 }
 

@@ -121,7 +121,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/testbed/model/link.go", "next := s.coming[0]", "next := m"},
 	}, "model", "slow links", 2000},
 	{"a node that owes a release is asked to take the token again", []edit{
-		{"internal/lane/lane.go", "case (at == releasing || at == haunted) && q.Counts(), at == inFlight && q.Op == wire.Acquire:", "case false:"},
+		{"internal/lane/lane.go", "case at == releasing && q.Counts(), at == inFlight && q.Op == wire.Acquire:", "case false:"},
 	}, "model", "ghosts", 3000},
 	{"an acquire that was under way when its connection ended counts", []edit{
 		{"internal/lane/conn.go", "\t\t\tq.Read(nil, err)\n", "\t\t\tif q.Read(nil, err); q.Op == wire.Acquire {\n\t\t\t\tq.Reply = wire.Reply{Status: wire.Granted, Fence: q.Number, Mark: q.Mark}\n\t\t\t}\n"},

@@ -274,12 +274,12 @@ holds both  'late: exclusion'
 holds both  'late: exclusion, detached'                            -DDETACH
 holds both  'late: exclusion, the connection is given up'          -DCUT -DMOST=2
 holds all   'late: exclusion, it is given up, 3 extensions'        -DCUT
-holds both  'late: exclusion, it is given up, detached'            -DCUT -DDETACH
+holds both  'late: exclusion, it is given up, detached'            -DCUT -DDETACH -DMOST=2
+holds all   'late: exclusion, it is given up, detached, 3'         -DCUT -DDETACH
 without MARK          '!((((got&(got-1))'    'late: the key counts for extensions'                -DMARK
-without OWED          '!((((got&(got-1))'    'late: it is asked while it owes the release'        -DOWED
 without KEEP          '!((((got&(got-1))'    'late: a lock that was detached has it dropped'      -DKEEP -DDETACH
 without HANDLE        '!((((got&(got-1))'    'late: the handle does not say that it will go'      -DHANDLE -DDETACH
-without HAUNTED       '!((((got&(got-1))'    'late: it is filled up, and a release is under way'  -DHAUNTED -DCUT -DMOST=2
+without HAUNTED       '!((((got&(got-1))'    'late: it counts again, and a release is under way'   -DHAUNTED -DCUT -DMOST=2
 
 # A lock that is broken.
 model=break.pml

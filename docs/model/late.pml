@@ -6,8 +6,9 @@
  * over one connection, in order, and so do the answers; any number is under way. Once, the node may be
  * unable to carry out the release, and then carry out what was sent behind it: the release is sent again.
  * Meanwhile A extends, and B wants the lock. A request to node 0 or 1 is one step with its answer, or
- * never arrives. If node 2 does not have the key, A sets it again (fill), and the node counts: in the code it
- * counts two extensions later, because of nodes that lose data.
+ * never arrives. The node does not count until it has confirmed the release; if A gave up the connection
+ * before, it never counts. If it does not have the key, A sets it again (fill), and the node counts: in the
+ * code it counts two extensions later, because of nodes that lose data.
  *
  * A node keeps a key for as long as the validity that came with it, which ends at any moment: over says
  * how many have ended, of the acquisition and of the extensions. A relies on the last one that was
@@ -15,12 +16,11 @@
  *
  * Set by -D: CUT, A gives up the connection, once. What was under way is not answered, and is carried out
  * at any time, or never; a release that was not confirmed is sent again over the next connection. DETACH, A
- * is detached and another process takes the lock up, over connections of its own: all extensions are by
- * that one. And names of rules, each of which takes the rule out. MARK: the node that is to drop the key
- * counts for extensions. OWED: it is asked for extensions while it owes A the release. KEEP: it is told so
- * also when the lock is detached. HANDLE: it counts for the other process, which does not know that it is to
- * drop the key. HAUNTED: A sets the key again though a release was under way over a connection that it gave
- * up.
+ * is detached, at any time, and another process takes the lock up, over connections of its own. And names of
+ * rules, each of which takes the rule out. MARK: the node that is to drop the key counts for extensions. KEEP:
+ * it is told so also when the lock is detached. HANDLE: it counts for the other process, which does not know
+ * that it is to drop the key. HAUNTED: it counts again though a release was under way over a connection that A
+ * gave up.
  */
 mtype = { acquire, extend, release, fill };
 #define A 1
@@ -35,27 +35,24 @@ chan out = [6] of { mtype, byte };          /* to node 2: what, and of which ext
 chan back = [6] of { mtype, byte, bit };    /* from it; and whether it has the key, or has released it */
 chan old = [6] of { mtype, byte };          /* to node 2, over the connection that was given up */
 byte over, begun, confirmed, votes;
-byte filled;                                /* of node 2; see Lock.counted in round.go. 0: it was always there */
+byte filled;                                /* of node 2, see Lock.counted in round.go: 0, it counts; FILLING; NEVER */
 byte got;                                   /* B's nodes */
 bit detached, owed, refused, again;
 bit gone, cut, haunted;                     /* A knows that node 2 has no key; a release was under way at the cut */
 
 #define valid    (over <= confirmed)
 #define check    assert(!(two(got) && valid))
-#define counted  (filled == 0 || filled < confirmed)
+#define counted  (filled == 0)
+#define FILLING  1
+#define NEVER    2
 #ifndef MOST
 #define MOST     3                          /* extensions */
 #endif
-#if OWED
-#define due      0
-#else
-#define due      owed                       /* the node is not asked */
-#endif
 #define asks     (begun > confirmed)        /* an extension is under way */
 #if HAUNTED
-#define fills    (!detached)
+#define settled  (filled == NEVER)
 #else
-#define fills    (!detached && !haunted)
+#define settled  (filled == NEVER && !haunted)
 #endif
 #if KEEP
 #define drops    1
@@ -69,7 +66,7 @@ bit gone, cut, haunted;                     /* A knows that node 2 has no key; a
 #endif
 
 inline refill() {
-	if :: fills -> printf("A sets the key at node 2 again\n"); gone = 0; out!fill, 0 :: else fi
+	if :: !detached -> printf("A sets the key at node 2 again\n"); gone = 0; out!fill, 0 :: else fi
 }
 
 proctype client() {
@@ -82,12 +79,12 @@ end:	do
 			printf("A hears that node 2 was late\n");
 			owed = 1; out!release, 0;
 #if !MARK
-			filled = (detached -> filled : begun + 1);
+			filled = (detached -> filled : NEVER);
 #endif
 		:: what == extend && yes && counted -> votes = votes | (number == begun -> bit(2) : 0)
 		:: what == extend && !yes && !owed -> refill()
-		:: what == fill && yes -> filled = 0
-		:: what == release -> owed = !yes; again = !yes; gone = yes
+		:: what == fill && yes && !detached -> filled = (filled == FILLING -> 0 : filled)
+		:: what == release -> owed = !yes; again = !yes; gone = yes; filled = (yes && settled && !detached -> FILLING : filled)
 		:: else
 		fi }
 	:: d_step { again -> again = 0; out!release, 0 }
@@ -102,10 +99,9 @@ end:	do
 	:: d_step { detached && begun < MOST && valid -> begun++; votes = 0 }
 	:: d_step { detached && asks && has(2) -> printf("the other process extends at node 2\n");
 		lease[2] = begun; votes = votes | (healed -> 0 : bit(2)) }
-#else
-	:: d_step { begun < MOST && valid -> printf("A extends\n"); begun++; votes = 0;
-		if :: due :: !due && gone -> refill() :: else -> out!extend, begun fi }
 #endif
+	:: d_step { !detached && begun < MOST && valid -> printf("A extends\n"); begun++; votes = 0;
+		if :: owed :: !owed && gone -> refill() :: else -> out!extend, begun fi }
 	:: d_step { asks && has(0) -> lease[0] = begun; votes = votes | bit(0) }
 	:: d_step { asks && has(1) -> lease[1] = begun; votes = votes | bit(1) }
 	:: d_step { asks && valid && two(votes) -> printf("the extension is confirmed, by %d\n", votes); confirmed = begun; check }

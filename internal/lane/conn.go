@@ -391,9 +391,6 @@ func (n *Lane) place(q *Request) {
 			}
 		}
 		n.pendingReleases[q.Claim.Key] = append(n.pendingReleases[q.Claim.Key], pendingRelease{q.Claim, q.Deadline})
-		if !wire.IsReply(q.Reply.Err) {
-			n.put(q.Claim, haunted)
-		}
 	case q.Op == wire.Release:
 		n.put(q.Claim, absent)
 	case at != sent && (at != inFlight || q.Op != wire.Acquire), q.mayBePartial(at):

@@ -152,7 +152,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 		return wire.Reply{Status: n.down.Status, Err: n.down.Err}, false
 	case silent > n.timeout:
 		return wire.Reply{Status: wire.Timeout, Err: fmt.Errorf("silent for %v", printable.Duration(silent))}, false
-	case (at == releasing || at == haunted) && q.Counts(), at == inFlight && q.Op == wire.Acquire:
+	case at == releasing && q.Counts(), at == inFlight && q.Op == wire.Acquire:
 		// The node may carry out a release later, which would undo what q asks for; or the acquire is under way already.
 		return wire.Reply{Status: wire.Expired}, false
 	case q.Op == wire.Acquire:

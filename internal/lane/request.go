@@ -184,7 +184,6 @@ const (
 	inFlight                  // the acquire was written
 	sent                      // the acquire was answered, or got lost: the token is there, or may be
 	releasing                 // a release is in the lane, or pending
-	haunted                   // a release was not answered before its connection was given up: it may yet be carried out, at any time
 )
 
 // gone returns until when the lane sends a release again that is submitted at now: two TTLs. A node that hung may carry out
@@ -272,11 +271,9 @@ func (n *Lane) Unanswered(c *Claim) bool {
 	return slices.ContainsFunc(n.queue, is) || slices.ContainsFunc(n.owed, func(f *flight) bool { return slices.ContainsFunc(f.batch, is) })
 }
 
-// put notes, in c's place for this lane, whether its node may have c's token (at). A place that is haunted stays so: the
-// token must not come to the node again, since the release that is on its way would take it away, after an extension was
-// counted, too. (A release follows a late key of a lock that is held: dropLate in round.go.) Caller holds n.mu.
+// put notes, in c's place for this lane, whether its node may have c's token (at). Caller holds n.mu.
 func (n *Lane) put(c *Claim, at presence) {
-	if now := n.at(c); now != at && now != haunted {
+	if n.at(c) != at {
 		c.places.take(n).at = at
 	}
 }
