@@ -107,6 +107,10 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 		c.operate(ctx)
 	case c.Plan.Scenario.Break && c.Number == 1:
 		c.breaks(ctx)
+	case c.Plan.Scenario.Stalls && c.Number == 1:
+		c.keeps(ctx)
+	case c.Plan.Emptied && c.Number == 2:
+		c.contends(ctx)
 	case c.Plan.Scenario.Folder && c.Number <= 2:
 		c.pairs(ctx)
 	default:

@@ -110,6 +110,10 @@ var sayings = map[history.FaultKind]error{
 func (w *World) Inject(f history.Fault, begin bool) {
 	n := w.nodes[f.Node]
 	w.remember()
+	if f.Kind == history.CutRequests && w.plan.Scenario.Stalls {
+		n.Stall(begin)
+		return
+	}
 	onLink(n, f, begin)
 	if begin {
 		once(n, f)

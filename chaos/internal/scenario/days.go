@@ -121,6 +121,32 @@ func (p *Plan) drawIdle(rng *rand.Rand, arena Limits, nodes int) {
 	}
 }
 
+// drawStalls makes the requests over one node's connections stall when the first client asks for its lock, and go on long
+// after clients have given up these connections. In half of the plans the node sets the key late, and it is the release of
+// that which stalls; another node is away for a while. In the others the acquire stalls, and shortly before the lock ends the
+// node loses its data, with what it has granted to the second client. Other clients begin later.
+func (p *Plan) drawStalls(rng *rand.Rand, nodes int) {
+	at, timeout, node := p.TTL/2, p.Options.NodeTimeout, rng.IntN(nodes)
+	add := func(at, long time.Duration, kind history.FaultKind, node int) {
+		p.Faults = append(p.Faults, history.Fault{At: at.Truncate(model.Slot) + time.Duration(len(p.Faults)), Kind: kind, Node: node, For: long.Truncate(model.Slot)})
+	}
+	begin := at + p.TTL/4
+	if p.Emptied = rng.IntN(2) == 0; p.Emptied {
+		begin = at + p.TTL
+		add(at, p.TTL-6*p.Stride(), history.CutRequests, node)
+		add(at+p.TTL-7*p.Stride(), 0, history.Flush, node)
+	} else {
+		late := timeout + Below(rng, 2*timeout)
+		add(at, late, history.CutRequests, node)
+		add(at+late+model.Slot, p.TTL+Below(rng, 2*p.TTL), history.CutRequests, node)
+		add(at+p.TTL/2+Below(rng, 2*p.TTL), p.TTL/4+Below(rng, p.TTL*3/4), history.Kill, (node+1+rng.IntN(nodes-1))%nodes)
+	}
+	p.Days, p.Work = []time.Duration{begin}, p.Span-begin
+}
+
+// Stride is the time between two events where a node at which requests stall loses its data.
+func (p *Plan) Stride() time.Duration { return p.Options.NodeTimeout / 10 }
+
 // drawAway makes one node be away for nearly as long as the clients work; or, if another node has a
 // fault before, from when that fault is over and the node has a vote again.
 func (p *Plan) drawAway(rng *rand.Rand, arena Limits, nodes int) {

@@ -36,6 +36,8 @@ type Plan struct {
 
 	Dialects []int // of the first clients, which are of other libraries: indexes of Dialects
 
+	Emptied bool // the node at which requests stall loses its data
+
 	Operators int // the clients that change the set: the first ones, and those that replace them
 
 	Scenario *Scenario       `json:"-"`
@@ -79,6 +81,8 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 		p.drawIdle(rng, arena, n)
 	case s.Away:
 		p.drawAway(rng, arena, members)
+	case s.Stalls:
+		p.drawStalls(rng, n)
 	case s.Planned:
 		p.drawReplaced(rng, arena, n, members)
 	case s.Moves:

@@ -121,6 +121,7 @@ type Scenario struct {
 	Late    float64           // the part of Span after which the clients begin; operators replace members before
 	Idle    bool              // the clients work now and then, and the faults happen in between
 	Away    bool              // one of the faults begins soon, and ends late; with Late: at once, and before the clients begin
+	Stalls  bool              // requests to a node stall until clients have given up the connections, and are carried out then (drawStalls)
 	Before  history.FaultKind // another node has this fault before, and is well again by then
 	Names   bool              // each lock is on names that were not locked before
 	Weigh   bool              // the memory of nodes and clients is bounded

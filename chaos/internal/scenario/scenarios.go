@@ -346,6 +346,11 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Kill}, Away: true, Only: []string{"model"},
 	},
 	{
+		Name: "late over old connections", About: "requests over a node's connections stall until clients have given these up, and are carried out long afterwards",
+		Nodes: []int{3}, Clients: [2]int{2, 3}, TTL: []time.Duration{10 * time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 2, Queue: true, Forgets: true, Stalls: true, Weight: 4,
+		Troubles: []history.FaultKind{history.CutRequests, history.Kill, history.Flush}, Only: []string{"model"},
+	},
+	{
 		Name: "clocks set a little", About: "any nodes' clocks are set by more than the drift, and stay near to each other",
 		Nodes: sizes, Clients: some, TTL: []time.Duration{50 * ms, 50 * ms, 200 * ms}, RTT: rtts, Span: 3, Write: true, Spread: 1, Forgets: true, Near: true,
 		Troubles: []history.FaultKind{history.Step}, Rate: 4, Only: []string{"model"},

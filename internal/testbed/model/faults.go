@@ -41,6 +41,15 @@ func (n *Node) Hang(on bool) { n.set(func() { n.hung = on }) }
 // Cut holds back requests, replies or both, from now on; false: it lets those go that were held back.
 func (n *Node) Cut(requests, replies bool) { n.set(func() { n.cut = [2]bool{requests, replies} }) }
 
+// Stall holds back requests over the connections that there are, while new connections work; false: it lets them go.
+func (n *Node) Stall(on bool) {
+	n.set(func() {
+		if n.stalled = (time.Time{}); on {
+			n.stalled = time.Now()
+		}
+	})
+}
+
 // Reset breaks all connections, and loses the messages that were held back on them.
 func (n *Node) Reset() {
 	n.set(func() {

@@ -43,7 +43,7 @@ func (n *Node) Dial(h *Host, patience time.Duration) *Link {
 func newLink(n *Node, h *Host, patience time.Duration, seed sim.Seed) *Link {
 	l := &Link{
 		node: n, host: h, patience: patience, seed: seed, actor: forLinks + 2*number(n.Name),
-		stream: new(stream), interrupted: make(chan struct{}),
+		stream: &stream{made: time.Now()}, interrupted: make(chan struct{}),
 	}
 	l.left.L = &l.mu
 	return l
@@ -61,8 +61,8 @@ func (l *Link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
 
 func (l *Link) Connect(ctx context.Context, hello wire.Hello) (wire.Mark, error) {
 	m := &message{connect: true, hello: hello}
-	l.stream, l.arrives = new(stream), time.Time{} // messages of the old connection do not hold up those of the new one
-	if err := l.exchange(ctx, m); err != nil {     // the message may still be on its way
+	l.stream, l.arrives = &stream{made: time.Now()}, time.Time{} // messages of the old connection do not hold up those of the new one
+	if err := l.exchange(ctx, m); err != nil {                   // the message may still be on its way
 		return wire.Mark{}, err
 	}
 	l.epoch = m.epoch

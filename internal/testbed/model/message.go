@@ -47,6 +47,7 @@ func (m *message) end(err error) {
 
 // A stream is what arrives over one connection: the node takes one message after another. The node's mutex protects it.
 type stream struct {
+	made    time.Time  // when the client began to make the connection
 	coming  []*message // those on their way to the node, in order
 	under   *message   // the message that has been begun; nil: none
 	waiting []*message // those that have arrived since

@@ -25,6 +25,7 @@ type Node struct {
 
 	down, hung  bool
 	cut         [2]bool       // requests, replies: they do not get through
+	stalled     time.Time     // requests over connections made before do not get through; zero: they do
 	epoch       int           // counts how often all connections were broken: older ones do not work
 	slow        time.Duration // what each direction takes longer; see Delay
 	jitter      time.Duration
@@ -163,10 +164,11 @@ func (n *Node) release() {
 		n.parked, n.unanswered = nil, nil
 	}
 	if !n.hung && !n.cut[requests] {
-		for _, m := range n.parked {
-			n.receive(m)
-		}
+		parked := n.parked
 		n.parked = nil
+		for _, m := range parked {
+			n.arrive(m)
+		}
 	}
 	if !n.hung && !n.cut[replies] {
 		for _, m := range n.unanswered {
@@ -181,9 +183,9 @@ func (n *Node) release() {
 	}
 }
 
-// arrive takes a message that has reached the node, and holds it back during a hang or a cut. Caller holds n.mu.
+// arrive takes a message that has reached the node, and holds it back during a hang, a cut or a stall. Caller holds n.mu.
 func (n *Node) arrive(m *message) {
-	if !n.down && (n.hung || n.cut[requests]) {
+	if !n.down && (n.hung || n.cut[requests] || m.stream.made.Before(n.stalled)) {
 		n.parked = append(n.parked, m)
 	} else {
 		n.receive(m)
