@@ -123,11 +123,11 @@ func (lk *Locker) isClosing() bool {`},
 	{"a node that owes a release is asked to take the token again", []edit{
 		{"internal/lane/lane.go", "case at == releasing && q.Counts(), at == inFlight && q.Op == wire.Acquire:", "case false:"},
 	}, "model", "ghosts", 3000},
-	{"a node at which a release is under way over an old connection is asked to take the token again", []edit{
-		{"internal/lane/conn.go", "if !wire.IsReply(q.Reply.Err) {", "if false {"},
+	{"a node that may yet carry out a release over an old connection counts for extensions", []edit{
+		{"round.go", "\t\tl.record(n).filled = never\n", "\t\tl.record(n).filled = filling\n"},
 	}, "model", "late over old connections", 1000},
 	{"a node that may yet carry out the acquire over an old connection counts for extensions", []edit{
-		{"round.go", "case q.Step() == wire.Plain && (a.Status == wire.Timeout || a.Status == wire.Unreachable):", "case false:"},
+		{"round.go", "if q.Step() == wire.Plain && q.Number > 0 &&", "if false &&"},
 	}, "model", "late over old connections", 1000},
 	{"an acquire that was under way when its connection ended counts", []edit{
 		{"internal/lane/conn.go", "\t\t\tq.Read(nil, err)\n", "\t\t\tif q.Read(nil, err); q.Op == wire.Acquire {\n\t\t\t\tq.Reply = wire.Reply{Status: wire.Granted, Fence: q.Number, Mark: q.Mark}\n\t\t\t}\n"},
