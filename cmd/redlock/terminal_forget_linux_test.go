@@ -96,7 +96,7 @@ func TestRestoreAsks(t *testing.T) {
 		says   string
 	}{
 		{"no\n", func() {}, 75, `^redlock: nothing was restored\n$`},
-		{"yes\n", comesBack, 64, `^redlock: the set of \S+, \S+, \S+ is not lost: 2 of these 3 members keep its description\n`},
+		{"yes\n", comesBack, 64, `^redlock: the set of \S+, \S+, \S+ is not lost: 2 of these 3 members keep its last description \(epoch 1\)\n`},
 		{"yes\n", func() {}, 0, `^\S+, \S+, \S+ are the members of the set, and vote when 10s are over at the soonest\n$`},
 	} {
 		shown, rest, code := answered(t, env, "Restore? Type yes: ", tt.answer, tt.before, "members", "restore")

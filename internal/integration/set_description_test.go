@@ -258,7 +258,7 @@ func TestLaterDescriptionReplacesTheOneBefore(t *testing.T) {
 
 // minority has a node keep something else than the others do, while a client uses the set, and renews a lock. The node
 // costs its own vote, and is named in a warning; the client goes on, and so does one that is started now.
-func minority(t *testing.T, warning string, spoil func(f *fleet, n *arena.Node, d *wire.Description)) {
+func minority(t *testing.T, warning, todo string, spoil func(f *fleet, n *arena.Node, d *wire.Description)) {
 	t.Helper()
 	onNodes(t, 5, func(f *fleet) {
 		var mu sync.Mutex
@@ -288,7 +288,7 @@ func minority(t *testing.T, warning string, spoil func(f *fleet, n *arena.Node, 
 			t.Errorf("it has %d members, and %d lanes", n, f.lanes(lk))
 		}
 		mu.Lock()
-		if len(warned) != 1 || !strings.Contains(warned[0], "node0") || !strings.Contains(warned[0], warning) || !strings.Contains(warned[0], "redlock members forget") {
+		if len(warned) != 1 || !strings.Contains(warned[0], "node0") || !strings.Contains(warned[0], warning) || !strings.Contains(warned[0], "redlock members "+todo) {
 			t.Errorf("it has warned of %q", warned)
 		}
 		mu.Unlock()
@@ -314,29 +314,29 @@ func minority(t *testing.T, warning string, spoil func(f *fleet, n *arena.Node, 
 // by the majority, and that node has no vote.
 func TestDescriptionOfAMinorityDecidesNothing(t *testing.T) {
 	t.Run("a later description of the set", func(t *testing.T) {
-		minority(t, "keeps a later description of the set (epoch 5", func(f *fleet, n *arena.Node, d *wire.Description) {
+		minority(t, "keeps a later description of the set (epoch 5", "restore", func(f *fleet, n *arena.Node, d *wire.Description) {
 			later := d.Next()
 			later.Epoch, later.Members = 5, []string{"node0", "node3", "node4"}
 			f.Tell(n, later)
 		})
 	})
 	t.Run("one that asks for no other vote", func(t *testing.T) {
-		minority(t, "keeps what cannot be the description of a set (the quorum is 1", func(f *fleet, n *arena.Node, d *wire.Description) {
+		minority(t, "keeps what cannot be the description of a set (the quorum is 1", "forget", func(f *fleet, n *arena.Node, d *wire.Description) {
 			later := d.Next()
 			later.Quorum = 1
 			n.Keep("node0\n" + later.Text())
 		})
 	})
 	t.Run("damaged", func(t *testing.T) {
-		minority(t, "keeps what cannot be the description of a set", func(f *fleet, n *arena.Node, d *wire.Description) { n.Keep("node0\n" + d.Text()[:40]) })
+		minority(t, "keeps what cannot be the description of a set", "forget", func(f *fleet, n *arena.Node, d *wire.Description) { n.Keep("node0\n" + d.Text()[:40]) })
 	})
 	t.Run("a snapshot of an earlier set", func(t *testing.T) {
-		minority(t, "keeps the description of another set", func(f *fleet, n *arena.Node, d *wire.Description) {
+		minority(t, "keeps the description of another set", "forget", func(f *fleet, n *arena.Node, d *wire.Description) {
 			n.Keep("node0\n" + (&wire.Description{MaxTTL: 10_000, Epoch: 5, Set: "earlier", Members: []string{"node0", "node3", "node4"}}).Text())
 		})
 	})
 	t.Run("a copy of another member", func(t *testing.T) {
-		minority(t, "that address answers as another server", func(f *fleet, n *arena.Node, d *wire.Description) {
+		minority(t, "that address answers as another server", "forget", func(f *fleet, n *arena.Node, d *wire.Description) {
 			n.Keep("node1\n" + d.Text())
 		})
 	})

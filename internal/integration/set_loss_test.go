@@ -95,6 +95,44 @@ func TestMostHaveForgotten(t *testing.T) {
 	})
 }
 
+// TestOldFileAndALoss: of a set that was changed twice, one member has started from its first file, and another one has lost its
+// data, while no program ran. A program that is started goes by the first description, for which the third member vouches,
+// and gets no lock. The error and the Warning say to restore the set, and not to make the third member forget the last one.
+func TestOldFileAndALoss(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		lk, second := f.changed()
+		lk.Close()
+		first := &wire.Description{MaxTTL: second.MaxTTL, Epoch: 1, Set: second.Set, Members: second.Members}
+		third := first.Next().Next()
+		for _, n := range f.nodes {
+			n.Keep(wire.Kept{Self: n.Name, Description: third}.String())
+		}
+		f.nodes[0].Restore(wire.Kept{Self: "node0", Description: first}.String())
+		f.nodes[2].Flush()
+		var warned warnings
+		lk = f.locker(redlock.Options{Hooks: &redlock.Hooks{Warning: warned.add}}, f.nodes...)
+		_ = f.locks(lk, false) // finds out
+		for range 3 {
+			pass(20 * time.Second)
+			err := f.locks(lk, false)
+			if want := "node1: ineligible: it keeps a later description of the set (epoch 3) than this program goes by (1): if no change is under way, redlock members restore"; !strings.Contains(message(err), want) {
+				f.Errorf("%v, want %s", err, want)
+			}
+		}
+		if want := "redlock: node node1 keeps a later description of the set (epoch 3, with the members node0, node1, node2), which no majority of the members keeps, and has no vote: if no change is under way, the others may be out of date (this program goes by epoch 1, node0 keeps epoch 1); restore the set with redlock members restore"; warned.all() != want {
+			f.Errorf("it has warned of %s, want %s", warned.all(), want)
+		}
+		restored := *third.Next()
+		restored.Set = "restored"
+		for _, n := range f.nodes {
+			n.Remake(wire.Kept{Self: n.Name, Description: &restored}.String())
+		}
+		_ = f.locks(lk, false) // finds out, and the nodes have no vote
+		pass(20 * time.Second)
+		f.locks(lk, true)
+	})
+}
+
 // TestKeptNoneWhenTheSetWasNew: a program that comes in hears of two nodes that they keep no description, since they have not
 // been told yet, and later of the third that it keeps a description that came after a change. They have lost nothing.
 func TestKeptNoneWhenTheSetWasNew(t *testing.T) {

@@ -294,7 +294,13 @@ func (s *Set) strangers() {
 				s.lookLater() // as a rule a change is under way
 				continue
 			}
-			why = fmt.Sprintf("keeps a later description of the set (epoch %d, with the members %s), which no majority of the members keeps, and has no vote: if no change is under way, make it forget that, with redlock members forget", t.Epoch, strings.Join(t.Members, ", "))
+			old := fmt.Sprintf("this program goes by epoch %d", s.known.Epoch)
+			for _, o := range v.nodes {
+				if k := o.vote.Kept(); k.Precedes(t.Description) {
+					old += fmt.Sprintf(", %s keeps epoch %d", o.Name, k.Epoch)
+				}
+			}
+			why = fmt.Sprintf("keeps a later description of the set (epoch %d, with the members %s), which no majority of the members keeps, and has no vote: if no change is under way, the others may be out of date (%s); restore the set with redlock members restore", t.Epoch, strings.Join(t.Members, ", "), old)
 		case t.Other(s.known) && t.Set == s.known.Set:
 			why = fmt.Sprintf("keeps another description of the epoch %d than the one by which this program goes, and has no vote: restore the set with redlock members restore, or make the node forget that with redlock members forget", t.Epoch)
 		case t.Other(s.known):

@@ -23,13 +23,17 @@ func (e tooLongError) Error() string {
 // An UntoldError says that a node has no vote because it does not keep the set's description by which the client counts. If
 // the node has lost its data, it gets the description again as soon as enough others have answered (mayTell in package set).
 type UntoldError struct {
-	node *Node
-	by   *wire.Description // nil: the client has none either
+	node  *Node
+	by    *wire.Description // nil: the client has none either
+	later int64             // the epoch of a later description of the set that the node keeps; 0: it keeps none
 }
 
 func (e UntoldError) Error() string {
-	if e.by == nil {
+	switch {
+	case e.by == nil:
 		return "no majority of the nodes keeps a description of their set yet"
+	case e.later > 0:
+		return fmt.Sprintf("it keeps a later description of the set (epoch %d) than this program goes by (%d): if no change is under way, redlock members restore", e.later, e.by.Epoch)
 	}
 	return "it does not keep the description of the set by which the others vote"
 }
@@ -92,8 +96,10 @@ func (m *Node) differs(kept wire.Kept, d *wire.Description) error {
 		return nil
 	case d != nil && kept.Description != nil && kept.Set != d.Set:
 		return ForeignError{kept}
+	case d != nil && kept.At() > d.Epoch:
+		return UntoldError{m, d, kept.Epoch}
 	}
-	return UntoldError{m, d}
+	return UntoldError{m, d, 0}
 }
 
 // Kept returns what the node keeps: the set's description, and its own address in it. Its Description is nil if the node

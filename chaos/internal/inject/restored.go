@@ -3,10 +3,11 @@ package inject
 import "github.com/quorumlock/redlock/internal/wire"
 
 // Restored is the description by which an operator restores a set with redlock members restore, by what the nodes keep that
-// answer, by address: of a set that was changed, and of which most members have lost the description, all members that the
-// last one names which is left on the given nodes make a new set, to which the caller gives a name. It is nil if there is
-// nothing to restore, as a set that was never changed heals by itself, or if a member does not answer: then answer is false.
-// lost are the members that keep nothing, if they are most members.
+// answer, by address: of a set that was changed, and of which no majority of the members keeps the last description, all
+// members by the last one that is left make a new set, to which the caller gives a name. The last one is that of the given
+// nodes, or a later one that its members keep. It is nil if there is nothing to restore, as a set that was never changed heals
+// by itself, or if a member does not answer: then answer is false. lost are the members that keep nothing, if they are most
+// members.
 func Restored(kept map[string]wire.Kept, given []string) (set *wire.Description, lost []string, answer bool) {
 	var last *wire.Description
 	for _, addr := range given {
@@ -16,6 +17,11 @@ func Restored(kept map[string]wire.Kept, given []string) (set *wire.Description,
 	}
 	if last == nil {
 		return nil, nil, true
+	}
+	for i := 0; i < len(last.Members); i++ {
+		if d := kept[last.Members[i]].Description; d != nil && d.Set == last.Set && d.Epoch > last.Epoch {
+			last, i = d, -1 // and its members may keep a later one
+		}
 	}
 	keep := 0
 	for _, member := range last.Members {
@@ -28,7 +34,7 @@ func Restored(kept map[string]wire.Kept, given []string) (set *wire.Description,
 			if last.Epoch == 1 {
 				keep++
 			}
-		case told.Set == last.Set:
+		case told.Set == last.Set && told.Epoch == last.Epoch:
 			keep++
 		}
 	}

@@ -100,6 +100,11 @@ func Remedy(nodes []*redlock.NodeError, need int) string {
 	case redlock.OutcomeNotALock:
 		return "use another --key, or delete that key on the nodes if nothing needs it"
 	case redlock.OutcomeIneligible:
+		if slices.ContainsFunc(nodes, func(n *redlock.NodeError) bool {
+			return n.Err != nil && strings.Contains(n.Err.Error(), "redlock members ")
+		}) {
+			return "redlock members shows what each of the nodes keeps"
+		}
 		return "change that setting, or use another server; redlock doctor examines all of them"
 	}
 	return "look at these nodes: votes of " + phrase.Count(need, "node") + " are needed"

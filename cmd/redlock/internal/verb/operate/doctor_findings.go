@@ -112,10 +112,39 @@ func unanswered(err error) string {
 	return "it does not answer: " + err.Error()
 }
 
+// ahead returns the members that keep a later description of the set than the one by which a program goes that starts now.
+// stuck is true if they leave no quorum by that one: too few members keep it, or an earlier one.
+func (d *diagnosis) ahead() (later []string, stuck bool) {
+	known := d.set.Set
+	if known == nil {
+		return nil, false
+	}
+	have := 0
+	for _, p := range d.members() {
+		switch told := p.keeping.Told; {
+		case p.err != nil || told.Description == nil || told.Set != known.Set:
+		case told.Epoch > known.Epoch:
+			later = append(later, p.name)
+		default:
+			have++
+		}
+	}
+	return later, len(later) > 0 && have < known.Needs()
+}
+
+// restores is what to do where members keep a later description than programs go by.
+const restores = "if no change is under way: redlock members restore"
+
 // votes adds a finding if the node p answers, and cannot vote for a reason that the other checks do not report.
 func (d *diagnosis) votes(p *patient) {
+	later, stuck := d.ahead()
 	switch e := p.vote; {
-	case e == nil || p.barred != "" || !p.member:
+	case e == nil || !p.member:
+	case slices.Contains(later, p.name):
+		d.bars(p, fmt.Sprintf("it keeps a later description of its set (epoch %d) than programs go by (%d), and has no vote", p.keeping.Told.Epoch, d.set.Set.Epoch), restores)
+	case stuck && p.keeping.Told.Description == nil && p.keeping.Told.Damage == nil:
+		d.bars(p, "it keeps no description of its set, and no program tells it one, since "+strings.Join(later, ", ")+" may keep the last one", restores)
+	case p.barred != "":
 	case e.Outcome == redlock.OutcomeQuarantined && !d.begun():
 		d.think(p, "it is new, or has lost its data: it has no vote for "+phrase.Tenths(e.TTL).String()+" from the moment on at which a program or redlock prepare first reaches it", "redlock prepare; --fresh skips the wait where nobody can hold a lock yet")
 	case e.Outcome == redlock.OutcomeQuarantined:
@@ -197,6 +226,7 @@ func keepings(patients []*patient) (all []peek.Node) {
 func (d *diagnosis) membership() {
 	set := d.set
 	known := d.described()
+	_, stuck := d.ahead()
 	for _, p := range d.patients {
 		k := keepings([]*patient{p})[0]
 		switch told := k.Told; {
@@ -214,6 +244,7 @@ func (d *diagnosis) membership() {
 			d.bars(p, "it belongs to another set, with the members "+strings.Join(told.Members, ", "), "give the members of one set: "+strings.Join(known.Members, ", "))
 		case !set.IsMember(&k):
 			d.must(p, "it is no member of the set of the others, so that it has no vote", "leave it out, or make it a member: redlock members add "+p.name)
+		case told.Description == nil && stuck && p.vote != nil: // votes has said it
 		case told.Description == nil:
 			d.think(p, "it keeps no description of its set, which the others keep: it is new, or has lost its data", "programs tell it again; redlock members shows whether it keeps one")
 		case told.Epoch < known.Epoch:

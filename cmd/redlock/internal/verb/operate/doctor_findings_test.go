@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/peek"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/reach"
 	"github.com/quorumlock/redlock/internal/facts"
@@ -104,6 +106,20 @@ func TestFindingsGolden(t *testing.T) {
 			fmt.Fprintf(g, "    ? %s: %s\n      %s\n", strings.Join(f.nodes, ", "), f.what, f.todo)
 		}
 	}
+	// apart has the first node keep an early description of the set, the second one the last, and the third one something else.
+	apart := func(when string, keeps func(first *wire.Description) *wire.Description) {
+		all := []*patient{fine(1), fine(2), fine(3)}
+		first := &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "one", Members: []string{at(1), at(2), at(3)}}
+		for i, d := range []*wire.Description{first, first.Next().Next(), keeps(first)} {
+			all[i].keeping.Told = wire.Kept{Self: at(i + 1), Description: d}
+			if d != first {
+				all[i].vote = &redlock.NodeError{Node: at(i + 1), Outcome: redlock.OutcomeIneligible, Err: errors.New("it keeps something else")}
+			}
+		}
+		show(when, all...)
+	}
+	apart("one keeps a later description, and one keeps none", func(*wire.Description) *wire.Description { return nil })
+	apart("one keeps a later description than the others", func(first *wire.Description) *wire.Description { return first })
 	show("two nodes", fine(1), fine(2))
 	show("four nodes", fine(1), fine(2), fine(3), fine(4))
 	late := fine(1)

@@ -21,8 +21,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// If most members of a changed set have lost its description, nobody can know which one was the last, and all
-// programs reject the set. The operator says which nodes it has: redlock members restore.
+// If no majority of a changed set's members keeps the last description, since they have lost it or have gone back to
+// an earlier one, nobody can know which one was the last, and no program gets a lock. The operator says which nodes it has: redlock members restore.
 
 // parseRestore checks the arguments of redlock members restore.
 func (cfg *membersConfig) parseRestore(f *flags.Set, rest []string) error {
@@ -153,6 +153,8 @@ func restored(servers []*redis.Options) (set *wire.Description, found, others []
 		others = append(others, peek.Ask(of.Missing(servers), false)...)
 		of.More = others
 		keep, none := 0, 0
+		epoch, now := int64(0), 0 // the last one that the members keep, and how many of them keep it
+		var unnamed []string      // members that keep a description of the set, and were not given
 		for _, member := range d.Members {
 			switch m := of.Node(member); {
 			case m == nil || m.Copy:
@@ -161,15 +163,29 @@ func restored(servers []*redis.Options) (set *wire.Description, found, others []
 			case m.Told.Description != nil && m.Told.Set == d.Set:
 				keep++
 				longest = max(longest, m.Told.Longest())
+				if m.Told.Epoch > epoch {
+					epoch, now = m.Told.Epoch, 0
+				}
+				if m.Told.Epoch == epoch {
+					now++
+				}
+				if !slices.ContainsFunc(found, func(k peek.Node) bool { return k.Addr == m.Addr }) {
+					unnamed = append(unnamed, m.Addr)
+				}
 			case m.Err == nil && m.Text == "":
 				none++
 			}
 		}
 		switch {
-		case 2*keep > len(d.Members):
-			return nil, nil, nil, exit.Fail(exit.Usage, "redlock members --node "+strings.Join(urlsOf(d.Members), ",")+" shows the set; a node that keeps something else is made to forget it with redlock members forget", "the set of %s is not lost: %d of these %d members keep its description", strings.Join(d.Members, ", "), keep, len(d.Members))
-		case d.Epoch == 1 && 2*(keep+none) > len(d.Members):
+		case 2*now > len(d.Members):
+			return nil, nil, nil, exit.Fail(exit.Usage, "redlock members --node "+strings.Join(urlsOf(d.Members), ",")+" shows the set; a node that keeps something else is made to forget it with redlock members forget", "the set of %s is not lost: %d of these %d members keep its last description (epoch %d)", strings.Join(d.Members, ", "), now, len(d.Members), epoch)
+		case epoch == 1 && 2*(keep+none) > len(d.Members):
 			return nil, nil, nil, exit.Fail(exit.Usage, "redlock prepare --node "+strings.Join(urlsOf(d.Members), ",")+" waits for it", "the set of %s heals by itself: as far as is known it was never changed, and any program tells it again to the %d of these members that have lost it", strings.Join(d.Members, ", "), none)
+		}
+		// A majority keeps the last description or an earlier one: members have gone back to an old file, or a change is
+		// under way. Programs may count by an earlier one, so no member that keeps one may be left out of the new set.
+		if 2*keep > len(d.Members) && len(unnamed) > 0 {
+			return nil, nil, nil, exit.Fail(exit.Usage, "name them with --node, too", "%s: a majority of the set of %s keeps a description of it, and these members were not named", strings.Join(unnamed, ", "), strings.Join(d.Members, ", "))
 		}
 		later := last == nil || keep > most || keep == most && d.Epoch > last.Epoch
 		if last != nil && d.Set == last.Set {
