@@ -166,6 +166,10 @@ func (e *NodeError) Error() string {
 	return s.String()
 }
 
+// failoverAddr is the address that go-redis shows for a failover client, which asks its sentinels for the real one.
+// Such nodes are named by their position: FailoverClient#0.
+const failoverAddr = wire.AnyAddress
+
 // reason is the text of Err, the server's or client's own error, without the node's address, which Node has already unless
 // it is a failover client's; "" if Err is nil.
 func (e *NodeError) reason() string {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -93,6 +94,11 @@ type tokenAt struct {
 	filled int32 // the last extension begun before the node was known to have the token again after a refill; or filling, or never; 0: no refill
 	denied int32 // the last extension begun when the node said that it does not have the token
 }
+
+const (
+	filling = never - 1     // tokenAt.filled of a node that was asked to take the token again, until that is known to be there
+	never   = math.MaxInt32 // of a node that never counts, since a request may come to it that was sent long ago
+)
 
 // record returns the lock's record of its token at the node n, to be changed; valid until the next call. If there is none,
 // it adds an empty one, or reuses that of a lane (the client's connection to a node) that has ended. That is of no use: no

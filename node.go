@@ -137,10 +137,6 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 
 var errNoNodes = errors.New("redlock: no nodes given")
 
-// failoverAddr is the address that go-redis shows for a failover client, which asks its sentinels for the real one.
-// Such nodes are named by their position: FailoverClient#0.
-const failoverAddr = wire.AnyAddress
-
 // patience is how long a lane (the client's queue and connection for one node) waits for a reply before it gives up the
 // connection. Callers of the lane wait less. As long as the connection stands, the node carries out late requests in order:
 // so if nobody waits for an acquire any more, its release comes right after it.

@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -496,11 +495,6 @@ func (l *Lock) lostSight(n *lane.Lane) {
 	defer l.mu.Unlock()
 	l.record(n).filled = never
 }
-
-const (
-	filling = never - 1     // tokenAt.filled of a node that was asked to take the token again, until that is known to be there
-	never   = math.MaxInt32 // of a node that never counts, since a request may come to it that was sent long ago
-)
 
 // landed records that the token is at a node again, after a refill. From then on the node counts once an extension that
 // begins later was confirmed by enough others.
