@@ -31,7 +31,7 @@ func TestStall(t *testing.T) {
 			return token
 		}
 		link := dial()
-		time.Sleep(1) // of virtual time
+		time.Sleep(time.Millisecond) // of virtual time
 		n.Stall(true)
 		first, release, second := call, call, call
 		release.Op, second.Token = wire.Release, "t.2.@a@@"
