@@ -440,6 +440,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "a snapshot of an earlier set", 3000},
 	{"a set that was changed heals like one that was not", []edit{
 		{"internal/set/members.go", "all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.nodes))", "all && (now || !rival)"},
+		{"internal/set/members.go", "s.known != nil && last.Epoch == 1 {", "s.known != nil {"},
 	}, "model", "a set that is restored", 3000},
 	{"a member that keeps no description votes", []edit{
 		{"internal/vote/keeps.go", "case d == nil && !m.cfg.Described:", "case d == nil && !m.cfg.Described, d != nil && kept.Description == nil:"},

@@ -9,8 +9,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 )
 
-// keeps runs the first client where requests stall (Stalls in package scenario). It acquires the lock once before, so that the
-// nodes have a set. When the stall begins it acquires the lock again, extends it, and keeps it until it ends.
+// keeps runs the first client where requests stall (Plan.drawStalls). It acquires the lock once before, so that the nodes
+// have a set. When the stall begins it acquires the lock again, extends it, and keeps it until it ends.
 func (c *Client) keeps(ctx context.Context) {
 	p, rng := c.Plan, rand.New(rand.NewPCG(c.Plan.Run.Seed, uint64(c.Number)<<8))
 	c.workers.Go(func() {
