@@ -250,6 +250,33 @@ func TestChoose(t *testing.T) {
 	})
 }
 
+// TestChooseThatComesLate: a node that has lost its data is given a description again. A request that comes only then, of a
+// client that has seen the earlier data, must not make it look as if the node had lost nothing since that was chosen.
+func TestChooseThatComesLate(t *testing.T) {
+	keepers(t, func(k *keeper) {
+		for epoch, comes := range map[int64]string{1: "", 2: "comes"} {
+			of := ""
+			if epoch > 1 {
+				of = "s"
+			}
+			k.c.FlushAll(k.Context())
+			before, _ := k.join("", nil, "")
+			k.c.FlushAll(k.Context())
+			time.Sleep(5 * time.Millisecond) // the next marker is of a later millisecond
+			now, _ := k.join("", nil, "")
+			if err := k.c.Eval(k.Context(), script.Choose, []string{script.Told, script.Choice}, epoch, fmt.Sprintf("%024d", 5), set("s", epoch).Text(), of, comes, before.mark).Err(); err != nil {
+				k.Fatal(err)
+			}
+			if _, err := k.join("a:1", set("s", epoch), now.mark); err != nil {
+				k.Fatal(err)
+			}
+			if said := k.choose(epoch+1, 6, nil); !said.Lost || said.Promised == "" {
+				k.Errorf("epoch %d: %+v, want one that may have lost its data", epoch, said)
+			}
+		}
+	})
+}
+
 // TestMerge: counters become at least as large as they are told, and are never made smaller.
 func TestMerge(t *testing.T) {
 	keepers(t, func(k *keeper) {

@@ -187,6 +187,7 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 		for _, arg := range q.Args {
 			w.String(arg)
 		}
+		w.String(q.Mark)
 	case wire.Merge:
 		w.Begin("eval").String(script.Merge).Int(2).String(script.Fences).String(script.Belows)
 		for _, arg := range q.Args {

@@ -5,7 +5,8 @@
 -- ARGV[2]  the ballot: a fixed number of digits, so that ballots can be compared as texts
 -- ARGV[3]  the description to take; empty: promise to take none of a smaller ballot
 -- ARGV[4]  the set; empty: none keeps a description yet
--- ARGV[5]  if present, the node is to become a member by this description, and takes no part in choosing it
+-- ARGV[5]  'comes': the node is to become a member by this description, and takes no part in choosing it
+-- ARGV[6]  the node's marker as the client last saw it; absent or '': do not compare
 -- reply    {kept, promised, taken, description, marker, lost}
 --
 -- Promised is the largest ballot that the node has heard of, and taken that of the description which it has taken last.
@@ -21,14 +22,20 @@
 -- description. As long as it has the note, and that marker, it has lost nothing since the description was chosen: so it
 -- counts as soon as it is told the description.
 --
+-- A node that has lost its data since the client saw its marker takes no part, and notes nothing. A request that was on its
+-- way for long would make it look as if it had lost nothing since.
+--
 -- A description that a majority of the members before has taken with one ballot is chosen, and no other ever is: a
 -- client that comes later with a larger ballot asks a majority, learns which description was taken with the largest
 -- ballot there, and proposes that one. Nodes are told the description only when it is chosen (join.lua).
 --
 -- Atomic, because a node must not take a description that it promises another client, in between, not to take.
 local kept, marker = redis.call('GET', KEYS[1]) or '', redis.call('GET', $marker) or ''
-if ARGV[5] then
-  local process = string.match(marker, '^%d+:([^:]*:%d+):')
+local process = string.match(marker, '^%d+:([^:]*:%d+):')
+if (ARGV[6] or '') ~= '' and process ~= string.match(ARGV[6], '^%d+:([^:]*:%d+):') then
+  return {kept, '', '', '', marker, 0}
+end
+if ARGV[5] == 'comes' then
   if process then
     redis.call('HSET', KEYS[2], 'comes', process .. ' ' .. ARGV[3])
   end

@@ -180,7 +180,7 @@ func (c *choice) fits(d *wire.Description) bool {
 // waits until a majority agrees, and at least settled nodes (a number) have lost nothing for a year (Set.settled), then for
 // grace; at most until all have answered, or a NodeTimeout or c.w is over. It returns the answers and their count.
 func (c *choice) ask(ballot string, value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
-	args := []string{strconv.FormatInt(c.epoch, 10), ballot, "", c.set}
+	args := []string{strconv.FormatInt(c.epoch, 10), ballot, "", c.set, ""}
 	if value != nil {
 		args[2] = value.Text()
 	}
@@ -264,6 +264,8 @@ func (p *poll) Deliver(from *lane.Lane, q *lane.Request) {
 		if c, ok := wire.ParseChosen(q.Said); ok && is {
 			if mark, is := wire.ParseMarker(c.Marker); is && mark.Same(known) {
 				p.same = append(p.same, n)
+			} else {
+				n.Rejoin() // otherwise it takes no part (choose.lua)
 			}
 		}
 	case wire.Forbids(q.Reply.Err):

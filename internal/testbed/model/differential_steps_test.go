@@ -147,9 +147,9 @@ func choosing(rng *rand.Rand) []string {
 	}
 	args := []string{fmt.Sprint(epoch), ballot(rng.IntN(4)), value, pick(rng, set, set, set, "T", "")}
 	if value != "" && rng.IntN(3) == 0 {
-		args = append(args, "comes")
+		return append(args, "comes")
 	}
-	return args
+	return append(args, "")
 }
 
 func merging(rng *rand.Rand) []string {
@@ -444,7 +444,7 @@ func scripted(virtual bool) (all [][]step) {
 	}
 	choose := func(epoch int64, n int, value *wire.Description) step {
 		s := call(wire.Choose, "")
-		if s.call.Args = []string{fmt.Sprint(epoch), ballot(n), "", ""}; value != nil {
+		if s.call.Args = []string{fmt.Sprint(epoch), ballot(n), "", "", ""}; value != nil {
 			s.call.Args[2] = value.Text()
 		}
 		if epoch > 1 {
@@ -454,7 +454,7 @@ func scripted(virtual bool) (all [][]step) {
 	}
 	comes := func(value *wire.Description) step {
 		s := choose(value.Epoch, 1, value)
-		s.call.Args = append(s.call.Args, "comes")
+		s.call.Args[4] = "comes"
 		return s
 	}
 	merge := func(args ...string) step {
@@ -543,6 +543,10 @@ func scripted(virtual bool) (all [][]step) {
 		{flush, join, comes(described("S", 2)), told(name, "S", 3), choose(4, 2, nil)},
 		{flush, join, comes(described("S", 2)), flush, join, told(name, "S", 2), choose(3, 2, nil)},
 		{flush, comes(described("S", 2)), join, told(name, "S", 2), choose(3, 2, nil)},
+		// A request that was on its way since before the node lost its data.
+		{flush, join, knows("right", comes(described("S", 2))), told(name, "S", 2), choose(3, 2, nil)},
+		{flush, join, knows("older", comes(described("S", 2))), told(name, "S", 2), choose(3, 2, nil)},
+		{flush, join, knows("older", choose(1, 2, first1)), choose(1, 3, nil), knows("right", choose(1, 4, first1)), knows("older", choose(1, 5, nil)), told(name, "S", 1), choose(2, 2, nil)},
 		{flush, join, comes(described("S", 2)), marked("another", -time.Minute, 0), told(name, "S", 2), choose(3, 2, nil)},
 		{marked("another", -time.Minute, 0), comes(described("S", 2)), knowing(marked("another", -time.Minute, 0), told(name, "S", 2)), choose(3, 2, nil)},
 		{flush, join, comes(described("S", 2)), marked(process, -time.Minute, 0), told(name, "S", 2), choose(3, 2, nil)},

@@ -266,7 +266,7 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 	case wire.Plain:
 		return askPlain(client, c)
 	case wire.Choose:
-		return client.Eval(ctx, script.Choose, []string{script.Told, script.Choice}, anys(c.Args)...).Result()
+		return client.Eval(ctx, script.Choose, []string{script.Told, script.Choice}, append(anys(c.Args), c.Mark)...).Result()
 	case wire.Merge:
 		return client.Eval(ctx, script.Merge, []string{script.Fences, script.Belows}, anys(c.Args)...).Result()
 	case wire.Wake:

@@ -214,7 +214,11 @@ func (n *store) choose(c *Call) (any, error) {
 	if n.kept.Description != nil {
 		set = n.kept.Set
 	}
-	if len(c.Args) > 4 {
+	mark, _ := wire.ParseMarker(n.marker)
+	if known, _ := wire.ParseMarker(c.Mark); c.Mark != "" && (mark.RunID != known.RunID || mark.Born != known.Born) {
+		return []any{n.kept.String(), "", "", "", n.marker, int64(0)}, nil
+	}
+	if len(c.Args) > 4 && c.Args[4] == "comes" {
 		if err := n.writable(); err != nil {
 			return nil, err
 		}

@@ -99,7 +99,7 @@ func (f *Fleet) Choose(n *model.Node, ballot string, value *wire.Description) wi
 	if _, err := l.Connect(f.Context(), wire.Hello{}); err != nil {
 		f.Fatal(err)
 	}
-	calls := []model.Call{{Op: wire.Choose, Args: []string{"1", ballot, "", ""}}}
+	calls := []model.Call{{Op: wire.Choose, Args: []string{"1", ballot, "", "", ""}}}
 	if value != nil {
 		calls[0].Args[0], calls[0].Args[2] = fmt.Sprint(value.Epoch), value.Text()
 	}
