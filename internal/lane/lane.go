@@ -381,6 +381,14 @@ func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMe
 // Ended reports whether the lane has delivered all its answers, and takes no requests any more.
 func (n *Lane) Ended() bool { return n.ended.Load() }
 
+// Unanswered reports whether the reply to an acquire of c by plain commands has yet to be delivered.
+func (n *Lane) Unanswered(c *Claim) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	is := func(q *Request) bool { return q != nil && q.Claim == c && q.Step() == wire.Plain }
+	return slices.ContainsFunc(n.queue, is) || slices.ContainsFunc(n.owed, func(f *flight) bool { return slices.ContainsFunc(f.batch, is) })
+}
+
 // Weigh returns how many requests wait in the lane (a use of memory): unsent ones, and releases that no reply has settled.
 func (n *Lane) Weigh() int {
 	n.mu.Lock()

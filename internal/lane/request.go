@@ -1,7 +1,6 @@
 package lane
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -261,14 +260,6 @@ func (n *Lane) at(c *Claim) presence {
 		return p.at
 	}
 	return absent
-}
-
-// Unanswered reports whether the reply to an acquire of c by plain commands has yet to be delivered.
-func (n *Lane) Unanswered(c *Claim) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	is := func(q *Request) bool { return q != nil && q.Claim == c && q.Step() == wire.Plain }
-	return slices.ContainsFunc(n.queue, is) || slices.ContainsFunc(n.owed, func(f *flight) bool { return slices.ContainsFunc(f.batch, is) })
 }
 
 // put notes, in c's place for this lane, whether its node may have c's token (at). Caller holds n.mu.
