@@ -120,9 +120,6 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/testbed/model/link.go", "max(there, time.Until(l.arrives)+l.node.gap())", "there"},
 		{"internal/testbed/model/link.go", "next := s.coming[0]", "next := m"},
 	}, "model", "slow links", 2000},
-	{"a node that owes a release is asked to take the token again", []edit{
-		{"internal/lane/lane.go", "case at == releasing && q.Counts(), at == inFlight && q.Op == wire.Acquire:", "case false:"},
-	}, "model", "ghosts", 3000},
 	{"a node that may yet carry out a release over an old connection counts for extensions", []edit{
 		{"round.go", "\t\tl.record(n).filled = never\n", "\t\tl.record(n).filled = filling\n"},
 	}, "model", "late over old connections", 1000},

@@ -163,6 +163,8 @@ func (d *faultDraw) together(f history.Fault) {
 		f := f
 		if f.Node = node; f.Kind == history.PowerCut {
 			f.By = Below(d.rng, time.Second)
+		} else {
+			f.At = f.At.Truncate(time.Microsecond) + time.Duration(i) // so that their order is the same in each run
 		}
 		f.For = min(1+Below(d.rng, d.limit), d.plan.Span-f.At).Truncate(model.Slot)
 		d.busy[place{group(f.Kind), node}] = f.At + f.For

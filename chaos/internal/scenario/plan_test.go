@@ -88,10 +88,11 @@ func TestMostNodesLoseTheirData(t *testing.T) {
 			if f.Kind != history.KillEmpty {
 				continue
 			}
-			if at[f.At] == nil {
-				at[f.At] = make(map[int]bool)
+			when := f.At.Truncate(time.Microsecond)
+			if at[when] == nil {
+				at[when] = make(map[int]bool)
 			}
-			at[f.At][f.Node] = true
+			at[when][f.Node] = true
 		}
 		outages += len(at)
 		for when, nodes := range at {
