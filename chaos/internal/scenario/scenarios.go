@@ -111,7 +111,7 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Slow, history.Jitter, history.Hang, history.Pause}, Rate: 6, Harmless: true, Slight: true,
 	},
 	{
-		Name: "calls", About: "many clients wait for locks of all kinds, and nothing goes wrong: each lock that is released, or given up, goes to the next waiter long before that would ask by itself",
+		Name: "calls", About: "many clients wait for locks of all kinds, and nothing goes wrong: each lock that is released goes to the next waiter long before that would ask by itself",
 		Nodes: sizes, Clients: [2]int{3, 8}, TTL: []time.Duration{10 * time.Second}, RTT: rtts, Span: 1, Workers: 4, Queue: true, Kinds: true, Prompt: true, Weight: 6, Only: []string{"model", "miniredis"},
 	},
 	{
@@ -180,7 +180,7 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Step}, Rate: 4,
 	},
 	{
-		Name: "clocks apart", About: "the clocks of a minority of nodes are set further and further away from the others', and they lose their data: that minority has no vote, and every client is served",
+		Name: "clocks apart", About: "the clocks of a minority of nodes are set further and further away, and they lose their data: they have no vote, and every client is served",
 		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Forgets: true, Minority: true,
 		Troubles: []history.FaultKind{history.Step, history.Step, history.Step, history.Flush}, Rate: 4,
 	},
@@ -262,28 +262,28 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Crash, history.Crash, history.Pause}, Rate: 0.6,
 	},
 	{
-		Name: "members", About: "the same, while every fault happens that a lock survives, and nodes lose their data, but never most members of a set that was changed: an operator would have to restore it",
+		Name: "members", About: "the same, under every fault that a lock survives; nodes lose their data, but never most members of a changed set",
 		Nodes: []int{3, 3, 4}, Reserve: 2, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 24, Write: true, Workers: 2, Forgets: true, Apart: true, Weight: 8,
 		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Crash, history.KillEmpty, history.Flush, history.Flush, history.Step, history.Kill, history.Kill, history.Hang, history.Hang}, survived...), Rate: 2,
 	},
 	{
-		Name: "a set that is restored", About: "the same, and most members of a set that was changed may lose their data at once: every client refuses it until an operator restores it, and then programs are started with its nodes",
+		Name: "a set that is restored", About: "the same, and most members of a changed set may lose their data at once: every client refuses it until an operator restores it",
 		Nodes: []int{3, 3, 4}, Reserve: 2, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms}, RTT: rtts, Span: 24, Write: true, Workers: 2, Forgets: true, Apart: true, Lost: true, Weight: 8,
 		Troubles: []history.FaultKind{history.Pause, history.Pause, history.Pause, history.KillEmpty, history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Remake, history.Remake, history.Remake}, Rate: 2, Only: []string{"model"},
 	},
 
 	{
-		Name: "rival operators", About: "three operators add and remove nodes at the same moments, are stopped for long and die, and the set moves on so fast that locks outlive it; links are slow, and clocks of clients are set",
+		Name: "rival operators", About: "three operators add and remove nodes at the same moments, are stopped and die; the set moves on so fast that locks outlive it, links are slow, and clients' clocks are set",
 		Nodes: []int{3, 4, 4}, Reserve: 2, Clients: [2]int{6, 7}, TTL: []time.Duration{50 * ms, 100 * ms, 200 * ms}, RTT: rtts, Span: 40, Write: true, Spread: 1, Forgets: true, Rivals: true, Keep: true, Weight: 8,
 		Troubles: []history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Slow, history.Jitter, history.Jitter, history.Skew, history.Kill}, Rate: 0.7, Limit: time.Second,
 	},
 	{
-		Name: "broken by hand", About: "an operator breaks locks of all kinds at any moment, and reaches some nodes late or not at all: a holder whose lock was broken is told in time, and what it writes behind the next holder is refused",
+		Name: "broken by hand", About: "an operator breaks locks of all kinds, and reaches some nodes late or not at all: the holder is told in time, and what it writes behind the next holder is refused",
 		Nodes: sizes, Clients: [2]int{3, 5}, TTL: ttls, RTT: append([]time.Duration{20 * ms}, rtts...), Span: 4, Write: true, Kinds: true, Break: true, Fast: true, Weight: 3,
 		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Slow, history.Jitter, history.Jitter, history.Cut, history.CutRequests, history.CutReplies, history.Part, history.Reset, history.LoseReplies, history.TearReplies, history.Pause}, Rate: 3,
 	},
 	{
-		Name: "settings", About: "each client has a TTL of its own, and gives MaxTTL, quorum and separator, or leaves them to the set, and nodes lose their data: a lock with a longer TTL than the set allows is refused, and a client with another quorum or separator",
+		Name: "settings", About: "each client has its own TTL, and gives MaxTTL, quorum and separator or leaves them to the set, and nodes lose their data: a lock with too long a TTL is refused, and a client with another quorum or separator",
 		Nodes: []int{3, 3, 3, 4, 5}, Clients: [2]int{2, 3}, TTL: []time.Duration{10 * time.Second, 20 * time.Second, time.Minute}, RTT: rtts, Span: 3, Write: true, Spread: 1, Own: true, Forgets: true, Default: true,
 		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Part}, Rate: 4, Limit: time.Second, Weak: 2,
 	},
@@ -293,27 +293,27 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Part}, Rate: 1.5,
 	},
 	{
-		Name: "a minority keeps a later description", About: "a minority of nodes keeps a description that nobody has chosen, of another set, of another node or damaged, until it is made to forget it, or is restored from a snapshot of an earlier set; some clients come in anew for each lock: no node decides alone, and every client is served",
+		Name: "a minority keeps a later description", About: "a minority of nodes keeps a description that nobody has chosen, or another set's or node's, or a damaged or earlier one, and some clients begin anew for each lock: no node decides alone, and every client is served",
 		Nodes: sizes, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 6, Write: true, Spread: 1, Forgets: true, Minority: true, Fresh: true, Weight: 3,
 		Troubles: []history.FaultKind{history.Mislead, history.Mislead, history.Mislead, history.Restore, history.Reset, history.FlushScripts, history.Kill}, Rate: 4, Only: []string{"model"},
 	},
 	{
-		Name: "a snapshot of an earlier set", About: "operators change the set while one node keeps what nobody has chosen, and is made to forget that, or is restored from a snapshot that is older than the last changes: the node has no vote until a quarantine is over, and every client is served",
+		Name: "a snapshot of an earlier set", About: "operators change the set while one node keeps what nobody has chosen, or is restored from a snapshot older than the last changes: it has no vote until a quarantine is over, and every client is served",
 		Nodes: []int{3, 3, 4}, Reserve: 2, Least: 3, Clients: [2]int{4, 6}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 24, Write: true, Workers: 2, Forgets: true, Harmless: true, Weak: 1, Weight: 8,
 		Troubles: []history.FaultKind{history.Mislead, history.Restore, history.Restore, history.Restore, history.Kill, history.Crash, history.Pause}, Rate: 1, Only: []string{"model"},
 	},
 	{
-		Name: "rooms of lanes", About: "an operator replaces the members of the set one after another, more than ten times, some of them dead, while clients hold renewed locks all the time and others wait for them: none of these locks is lost",
+		Name: "rooms of lanes", About: "an operator replaces members more than ten times, some of them dead, while clients hold renewed locks all the time and others wait for them: none of these locks is lost",
 		Nodes: []int{3, 3, 4, 5}, Reserve: 5, Clients: [2]int{3, 4}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms}, RTT: rtts, Span: 9, Write: true, Workers: 2, Spread: 2, Forgets: true, Harmless: true, Planned: true, Weight: 40,
 		Troubles: []history.FaultKind{history.Kill, history.KillEmpty}, Only: []string{"model"},
 	},
 	{
-		Name: "sets that move", About: "an operator makes the set larger and smaller and moves it away from all its nodes, clients sleep through several changes, a node has a copy of another's data, and nodes lose their data, one, most or all, so that the set heals, is restored or made anew",
+		Name: "sets that move", About: "an operator makes the set larger and smaller and moves it to other nodes, clients sleep through changes, a node has another's data, and one node, most or all lose theirs: the set heals, is restored or made anew",
 		Nodes: []int{3, 3, 4}, Reserve: 4, Least: 3, Clients: [2]int{4, 5}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms}, RTT: rtts, Span: 8, Write: true, Keep: true, Spread: 1, Forgets: true, Moves: true, Weight: 40,
 		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Slow, history.Jitter, history.Cut, history.Reset}, Rate: 0.2, Only: []string{"model"},
 	},
 	{
-		Name: "tries at once", About: "clients ask once for a free lock, all at the same moment, and each is near to another node, as where each zone has one: one of them gets it, and the others are denied it, within a NodeTimeout",
+		Name: "tries at once", About: "clients ask once for a free lock at the same moment, each near to another node: one of them gets it, and the others are denied it, within a NodeTimeout",
 		Nodes: sizes, Clients: [2]int{2, 8}, TTL: []time.Duration{5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 24, Spread: 1, Tries: true, Weight: 2, Only: []string{"model"},
 	},
 	{
@@ -363,12 +363,12 @@ var All = []*Scenario{
 	},
 
 	{
-		Name: "idle cuts", About: "servers, or something on the way to them, cut connections that have been unused for a while, and some tell nobody: the first call afterwards succeeds like any other",
+		Name: "idle cuts", About: "connections that have been unused for a while are cut, some without a word: the first call afterwards succeeds like any other",
 		Nodes: sizes, Clients: [2]int{1, 1}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts[:4], Span: 2, Write: true, Harmless: true, Idle: true,
 		Troubles: []history.FaultKind{history.Reset, history.Forget}, Only: []string{"miniredis"},
 	},
 	{
-		Name: "big foreign values", About: "a minority of nodes has values of other programs where locks and their queues should be, some of megabytes: every client is served, the values stay as they are, and no client is sent a whole one",
+		Name: "big foreign values", About: "a minority of nodes has other programs' values where locks and queues should be, some of megabytes: every client is served, the values stay, and no client is sent a whole one",
 		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Kinds: true, Minority: true, Weight: 3,
 		Troubles: []history.FaultKind{history.Values}, Rate: 4, Only: []string{"miniredis"},
 	},
