@@ -172,7 +172,7 @@ cover: ## say how much of the root module its tests run, function by function in
 
 # On redis-servers make test runs each scenario; the night has more schedules, and all mutants.
 ci: REAL = 0
-ci: SCHEDULES = 10000
+ci: SCHEDULES = 6000
 ci: MINIREDIS = 100
 ci: MUTANTS = first
 ci: first tidy test names vet api quickmodel chaos mutants race ## all of what CI checks

@@ -349,12 +349,12 @@ holds both  'bound: longer, a node loses its data twice'           -DLOSSES=2
 holds both  'bound: shorter'                                       -DDOWN
 
 without BY_ALL        'won[0]'      'bound: longer, when a majority keeps the second'    -DBY_ALL
-without STEP          'won[0]'      'bound: longer, in one step'                         -DSTEP
-without STEP          'won[0]'      'bound: shorter, in one step'                        -DSTEP -DDOWN
+slow without STEP          'won[0]'      'bound: longer, in one step'                         -DSTEP
+slow without STEP          'won[0]'      'bound: shorter, in one step'                        -DSTEP -DDOWN
 without OTHER         'won[0]'      'bound: longer, quarantines go by the shorter one'   -DOTHER
-without OTHER         'won[0]'      'bound: shorter, quarantines go by the shorter one'  -DOTHER -DDOWN
-without WAIT          'won[0]'      'bound: shorter, the locks of before may be held'    -DWAIT -DDOWN
-without CHECK         'won[0]'      'bound: nobody looks how long a lock lives'          -DCHECK
+slow without OTHER         'won[0]'      'bound: shorter, quarantines go by the shorter one'  -DOTHER -DDOWN
+slow without WAIT          'won[0]'      'bound: shorter, the locks of before may be held'    -DWAIT -DDOWN
+slow without CHECK         'won[0]'      'bound: nobody looks how long a lock lives'          -DCHECK
 
 # What is not promised, lest it be believed.
 without TWICE         'won[0]'      'bound: shorter, a node loses its data twice'        -DDOWN -DLOSSES=2
