@@ -43,7 +43,8 @@ TESTALL = go run ./internal/testall
 # goroutines of a bubble that wait for time.NewTimer(0) over and over show it in a second.
 # It does not need two processors to find races.
 #
-# Without a C compiler, which it needs, RACE is empty.
+# Without a C compiler, which it needs, RACE is empty. UNRACED continues a regular expression of packages that are left out.
+UNRACED =
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race -cpu 1)
 
 .PHONY: help found test race mutants vet platforms oldest tidy api names first stranger fuzz bench demo cover ci chaos nightly servers tables picture recipes model quickmodel reproducible release-check
@@ -56,9 +57,9 @@ test: ## run all tests of all modules, with servers if there is a redis-server, 
 
 # Servers answer in real time, and under the race detector a test takes ten times as long as its timeouts
 # were made for. So it runs the tests in virtual time, and the night all (REDLOCK_LONG=1).
-race: ## run the quick tests again under the race detector, without those of documents, databases and alerts
+race: ## run the quick tests again under the race detector, without those of documents, databases and alerts, and of UNRACED
 	@test -n "$(RACE)" || { echo "the race detector needs a C compiler, and CGO_ENABLED=1"; exit 1; }
-	@REDLOCK_SERVERS=0 REDLOCK_REQUIRE_REDIS=0 $(TESTALL) -except '/internal/(found|repotest|testall)$$|/recipes(/asynq|/kubernetes|/systemd)?$$|/alerts$$' $(RACE) -timeout $(TIMEOUT)
+	@REDLOCK_SERVERS=0 REDLOCK_REQUIRE_REDIS=0 $(TESTALL) -except '/internal/(found|repotest|testall)$$|/recipes(/asynq|/kubernetes|/systemd)?$$|/alerts$$$(UNRACED)' $(RACE) -timeout $(TIMEOUT)
 
 mutants: ## break the library in each way that chaos/mutants_test.go knows, and have a scenario notice
 	go test ./chaos -count=1 -timeout $(TIMEOUT) -run TestMutants -mutants $(MUTANTS)
@@ -175,4 +176,5 @@ ci: REAL = 0
 ci: SCHEDULES = 6000
 ci: MINIREDIS = 100
 ci: MUTANTS = first
+ci: UNRACED = |/(adapters|recipes|chaos|bench|fence)(/|$$)|/cmd/redlock/internal/|/internal/(testbed|listing|recording)(/|$$)
 ci: first tidy test names vet api quickmodel chaos mutants race ## all of what CI checks

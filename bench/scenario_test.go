@@ -46,9 +46,11 @@ func TestScenarios(t *testing.T) {
 				e.contenders = slices.DeleteFunc(e.contenders, func(c contender.Contender) bool { return c.Slow })
 			case "uncontended": // one contender after another, and then again
 				e.rounds = 2
-			case "waiting": // many processes on a machine that has other things to do
-				e.rounds, e.window = 1, need.Sized(500*time.Millisecond, 500*time.Millisecond, 2*time.Second)
+			case "waiting": // many processes, for half a minute
+				need.Long(t)
+				e.rounds, e.window = 1, 2*time.Second
 			case "renewal": // lasts for four thirds of the TTL for each contender
+				need.Long(t)
 				e.rounds, e.ttl = 1, 1500*time.Millisecond
 			}
 			tables, err := s.run(t.Context(), e)
