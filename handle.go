@@ -69,8 +69,7 @@ func (l *Lock) Detach() (Handle, error) {
 		return Handle{}, err
 	}
 	defer func() { <-l.extendSem }()
-	view := l.locker.lanes.View()
-	l.awaitAnswers(view.Lanes)
+	l.awaitAnswers()
 	if left(l.Until(), l.locker.now()) <= 0 {
 		return Handle{}, l.expire()
 	}
@@ -93,6 +92,7 @@ func (l *Lock) Detach() (Handle, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h.Until = l.until
+	view := l.locker.lanes.View()
 	for i, n := range view.Lanes {
 		if n.Unanswered(&l.claim) || !l.counted(n, l.confirmed) {
 			h.Healed = append(h.Healed, view.Member(i))
@@ -104,9 +104,9 @@ func (l *Lock) Detach() (Handle, error) {
 // awaitAnswers waits until all nodes have answered the acquire by plain commands, for a NodeTimeout at most, or until the
 // Locker is closed. A node that has not may carry it out much later, when it has lost its data: the next process does not
 // count it (lostSight in round.go), and would have fewer nodes than need be if most answers were still on their way.
-func (l *Lock) awaitAnswers(lanes []*lane.Lane) {
+func (l *Lock) awaitAnswers() {
 	begin, pause := l.locker.now(), time.Millisecond/4
-	for slices.ContainsFunc(lanes, func(n *lane.Lane) bool { return n.Unanswered(&l.claim) }) {
+	for slices.ContainsFunc(l.locker.lanes.View().Lanes, func(n *lane.Lane) bool { return n.Unanswered(&l.claim) }) {
 		rest := l.locker.settings().NodeTimeout - elapsed(begin, l.locker.now())
 		if rest <= 0 || l.locker.sleepFor(context.Background(), l.claim.Token, min(pause, rest)) != nil {
 			return

@@ -103,7 +103,8 @@ const (
 // record returns the lock's record of its token at the node n, to be changed; valid until the next call. If there is none,
 // it adds an empty one, or reuses that of a lane (the client's connection to a node) that has ended. That is of no use: no
 // extension asks an ended lane, and its late yes does not count (confirmed). So there are no more records than lanes that
-// live at the same time; and those of nodes that never count, which do not either when they are members again. Caller holds l.mu.
+// live at the same time; and those of nodes that never count, which do not either when they are members again. Caller holds
+// l.mu.
 func (l *Lock) record(n *lane.Lane) *tokenAt {
 	gone, filled := -1, int32(0)
 	for i := range l.records {
@@ -657,18 +658,18 @@ func (l *Lock) mustStay(now time.Time) time.Duration {
 // set was changed meanwhile, after another one. The error is that of a release: ErrLost or ErrNoQuorum.
 //
 // leave sends an extension of another Lock with the same token, which no caller has. That Lock has a TTL of its own. It is
-// marked as attached, so a node that has lost the token does not get it anew. The nodes that do not count for l do not for it.
+// marked as attached, so a node that has lost the token does not get it anew. The nodes that do not count for l do not for
+// it.
 func (l *Lock) leave(t *opTrace, rest time.Duration) error {
 	lk := l.locker
-	l.mu.Lock()
-	records, confirmed := slices.Clone(l.records), l.confirmed
-	l.mu.Unlock()
 	limit := lk.nodeTimeout(l.claim.TTL)
 	for {
 		if most := lk.settings().most; most > 0 {
 			rest = min(rest, most)
 		}
-		k := &Lock{locker: lk, name: l.name, claim: l.claim.Joined(), attached: true, records: records, confirmed: confirmed}
+		l.mu.Lock()
+		k := &Lock{locker: lk, name: l.name, claim: l.claim.Joined(), attached: true, records: slices.Clone(l.records), confirmed: l.confirmed}
+		l.mu.Unlock()
 		k.claim.TTL, k.claim.Millis = rest, (rest + time.Millisecond - 1).Milliseconds()
 		r := lk.newRound(wire.Extend, k, nil)
 		r.trace = t

@@ -297,8 +297,8 @@ func (n *Lane) nudge() {
 	}
 }
 
-// take moves up to maxBatch requests from the queue to f, the batch to send; f is nil if nothing is to be sent. dropped has the
-// requests whose answer nobody wants any more: take removes them, too, and the caller answers them. Caller holds n.mu.
+// take moves up to maxBatch requests from the queue to f, the batch to send; f is nil if nothing is to be sent. dropped has
+// the requests whose answer nobody wants any more: take removes them, too, and the caller answers them. Caller holds n.mu.
 func (n *Lane) take() (f *flight, dropped []*Request) {
 	if len(n.queue) == 0 {
 		return nil, nil
