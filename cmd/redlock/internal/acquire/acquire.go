@@ -143,7 +143,7 @@ func notAcquired(cfg *Config, err error) error {
 	case errors.As(err, &why):
 	case errors.Is(err, context.DeadlineExceeded):
 		return exit.Fail(exit.NoQuorum, "", "%v", err)
-	case reach.ForOperator(err): // found out after Connect
+	case explain.ForOperator(err): // found out after Connect
 		return reach.NotConnected(err)
 	default:
 		return exit.Fail(exit.Usage, "", "%s", phrase.Plain(err))

@@ -70,6 +70,15 @@ func Mended(why *redlock.QuorumError) bool {
 	return waiting > 0 && able >= why.Need
 }
 
+// Kept is the hint below an error for which ForOperator is true.
+const Kept = "redlock members shows what each of the nodes keeps"
+
+// ForOperator reports whether the error names the command with which an operator mends the set.
+func ForOperator(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "redlock members forget") || strings.Contains(text, "redlock members restore")
+}
+
 // Remedy returns what can be done about nodes that do not vote, by the most frequent reason. need is how many votes are
 // needed. A quarantine is no such reason: it ends by itself.
 func Remedy(nodes []*redlock.NodeError, need int) string {
@@ -100,10 +109,8 @@ func Remedy(nodes []*redlock.NodeError, need int) string {
 	case redlock.OutcomeNotALock:
 		return "use another --key, or delete that key on the nodes if nothing needs it"
 	case redlock.OutcomeIneligible:
-		if slices.ContainsFunc(nodes, func(n *redlock.NodeError) bool {
-			return n.Err != nil && strings.Contains(n.Err.Error(), "redlock members ")
-		}) {
-			return "redlock members shows what each of the nodes keeps"
+		if slices.ContainsFunc(nodes, func(n *redlock.NodeError) bool { return n.Err != nil && ForOperator(n.Err) }) {
+			return Kept
 		}
 		return "change that setting, or use another server; redlock doctor examines all of them"
 	}

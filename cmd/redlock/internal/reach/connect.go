@@ -12,6 +12,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/console"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/testbed/memredis"
@@ -53,19 +54,13 @@ func NotConnected(err error) error {
 		}
 		return exit.Fail(exit.NoQuorum, hint, "%v", err)
 	}
-	if ForOperator(err) {
-		return exit.Fail(exit.NoQuorum, "redlock members shows what each of the nodes keeps", "%v", err)
+	if explain.ForOperator(err) {
+		return exit.Fail(exit.NoQuorum, explain.Kept, "%v", err)
 	}
 	if strings.Contains(err.Error(), "redlock members set") {
 		return exit.Fail(exit.Usage, "redlock members shows what the set has. Services that share its servers share that, and a prefix does not divide it: leave out --separator or what else differs, or name another database of the servers, redis://HOST:PORT/1, for a set of its own", "%v", err)
 	}
 	return exit.Fail(exit.Usage, "name each Redis server once", "%v", err)
-}
-
-// ForOperator reports whether the error names the command with which an operator mends the set.
-func ForOperator(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, "redlock members forget") || strings.Contains(text, "redlock members restore")
 }
 
 // hooks returns the hooks that report to the operator. They do not report a lost lock: the verb does, and says what

@@ -40,6 +40,8 @@ type diagnosis struct {
 	ttl, timeout time.Duration // of the clients: --ttl, and NodeTimeout at that TTL
 	quarantine   bool
 	clocks       []time.Duration // of the members, sorted
+	later        []string        // the members that keep a later description than programs go by (ahead)
+	stuck        bool            // these leave no quorum
 	all          []finding
 }
 
@@ -66,6 +68,7 @@ func findings(x *examination, cfg *reach.Flags, quarantine bool) []finding {
 		}
 	}
 	slices.Sort(d.clocks)
+	d.later, d.stuck = d.ahead()
 	servers := make(map[string]string)
 	for _, p := range x.patients {
 		if p.err != nil && !p.member {
@@ -137,13 +140,12 @@ const restores = "if no change is under way: redlock members restore"
 
 // votes adds a finding if the node p answers, and cannot vote for a reason that the other checks do not report.
 func (d *diagnosis) votes(p *patient) {
-	later, stuck := d.ahead()
 	switch e := p.vote; {
 	case e == nil || !p.member:
-	case slices.Contains(later, p.name):
+	case slices.Contains(d.later, p.name):
 		d.bars(p, fmt.Sprintf("it keeps a later description of its set (epoch %d) than programs go by (%d), and has no vote", p.keeping.Told.Epoch, d.set.Set.Epoch), restores)
-	case stuck && p.keeping.Told.Description == nil && p.keeping.Told.Damage == nil:
-		d.bars(p, "it keeps no description of its set, and no program tells it one, since "+strings.Join(later, ", ")+" may keep the last one", restores)
+	case d.stuck && p.keeping.Told.Description == nil && p.keeping.Told.Damage == nil:
+		d.bars(p, "it keeps no description of its set, and no program tells it one, since "+strings.Join(d.later, ", ")+" may keep the last one", restores)
 	case p.barred != "":
 	case e.Outcome == redlock.OutcomeQuarantined && !d.begun():
 		d.think(p, "it is new, or has lost its data: it has no vote for "+phrase.Tenths(e.TTL).String()+" from the moment on at which a program or redlock prepare first reaches it", "redlock prepare; --fresh skips the wait where nobody can hold a lock yet")
@@ -226,7 +228,6 @@ func keepings(patients []*patient) (all []peek.Node) {
 func (d *diagnosis) membership() {
 	set := d.set
 	known := d.described()
-	_, stuck := d.ahead()
 	for _, p := range d.patients {
 		k := keepings([]*patient{p})[0]
 		switch told := k.Told; {
@@ -244,7 +245,7 @@ func (d *diagnosis) membership() {
 			d.bars(p, "it belongs to another set, with the members "+strings.Join(told.Members, ", "), "give the members of one set: "+strings.Join(known.Members, ", "))
 		case !set.IsMember(&k):
 			d.must(p, "it is no member of the set of the others, so that it has no vote", "leave it out, or make it a member: redlock members add "+p.name)
-		case told.Description == nil && stuck && p.vote != nil: // votes has said it
+		case told.Description == nil && d.stuck && p.vote != nil: // votes has said it
 		case told.Description == nil:
 			d.think(p, "it keeps no description of its set, which the others keep: it is new, or has lost its data", "programs tell it again; redlock members shows whether it keeps one")
 		case told.Epoch < known.Epoch:

@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/console"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/flags"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/peek"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
@@ -421,8 +422,8 @@ func notChanged(ctx context.Context, cfg *membersConfig, err error) error {
 		return exit.Fail(by.Code(), again, "%v before the change was in force", by)
 	case ctx.Err() != nil:
 		return exit.Fail(exit.NoQuorum, again, "the change was not in force within --timeout %v", cfg.Timeout)
-	case reach.ForOperator(err):
-		return exit.Fail(exit.NoQuorum, "redlock members shows what each of the nodes keeps", "%s", phrase.Plain(err))
+	case explain.ForOperator(err):
+		return exit.Fail(exit.NoQuorum, explain.Kept, "%s", phrase.Plain(err))
 	case errors.Is(err, redlock.ErrNoQuorum):
 		return exit.Fail(exit.NoQuorum, "bring back the members that are down, or put a new node in the place of one: redlock members replace ADDRESS URL", "%s", phrase.Plain(err))
 	}

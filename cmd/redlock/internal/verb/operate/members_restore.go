@@ -22,7 +22,8 @@ import (
 )
 
 // If no majority of a changed set's members keeps the last description, since they have lost it or have gone back to
-// an earlier one, nobody can know which one was the last, and no program gets a lock. The operator says which nodes it has: redlock members restore.
+// an earlier one, nobody can know which one was the last, and no program gets a lock. The operator says which nodes
+// it has: redlock members restore.
 
 // parseRestore checks the arguments of redlock members restore.
 func (cfg *membersConfig) parseRestore(f *flags.Set, rest []string) error {
