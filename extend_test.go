@@ -841,24 +841,14 @@ func TestReleaseOfALateKeyThatComesLate(t *testing.T) {
 		if releases != 2 || ms[2].holder("a") != "" {
 			t.Fatalf("%d releases, the node has %q", releases, ms[2].holder("a"))
 		}
-		for range 2 { // the node gets the token again, and the others confirm
-			if err := l.Extend(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			pass(time.Millisecond)
-		}
+		extends(t, l, 2) // the node gets the token again, and the others confirm
 		pass(4 * time.Second)
 		ms[1].kill()
 		err := l.Extend(t.Context())
 		close(ghost)
 		pass(time.Millisecond)
 		ms[1].revive()
-		for time.Until(l.Until()) > 0 {
-			if _, err := rival.TryAcquire(t.Context(), "a"); err == nil {
-				t.Fatalf("there are two holders, for another %v", time.Until(l.Until()))
-			}
-			pass(timeout)
-		}
+		oneHolder(t, l, rival, timeout)
 		wantQuorumError(t, err, ErrNoQuorum)
 	})
 }
@@ -866,143 +856,105 @@ func TestReleaseOfALateKeyThatComesLate(t *testing.T) {
 // TestAcquireThatComesLateToAnEmptiedNode: an acquire by plain commands is on its way for so long that the connection is
 // given up, and its node loses its data before it carries it out. What the node forgets is a grant to a rival, which is
 // waiting for another vote: the key that is there now must not count for an extension, as if it had been there all along.
+// Nor may it if the node was given the token since, has confirmed extensions, and then could not be reached until it had
+// dropped the key.
 func TestAcquireThatComesLateToAnEmptiedNode(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const timeout = 500 * time.Millisecond
-		ms, ghost, rivals, never := newModels(3), make(chan struct{}), make(chan struct{}), make(chan struct{})
-		defer close(never)
-		away := false
-		lk := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
-			c.gate(func(q *arena.Call) chan struct{} {
-				switch {
-				case c.model == ms[2] && q.Op == wire.Plain && q.Keys[0] == "a":
-					return ghost
-				case c.model == ms[1] && away:
-					return never
+	for _, refilled := range []bool{false, true} {
+		t.Run(fmt.Sprint("refilled ", refilled), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				const timeout = 500 * time.Millisecond
+				ms, ghost, rivals, never := newModels(3), make(chan struct{}), make(chan struct{}), make(chan struct{})
+				defer close(never)
+				away := make(map[*model]bool)
+				lk := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
+					c.gate(func(q *arena.Call) chan struct{} {
+						switch {
+						case c.model == ms[2] && q.Op == wire.Plain && q.Keys[0] == "a":
+							return ghost
+						case away[c.model]:
+							return never
+						}
+						return nil
+					})
+				})
+				rival := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
+					c.gate(func(q *arena.Call) chan struct{} {
+						if c.model == ms[1] && q.Op == wire.Plain {
+							return rivals
+						}
+						return nil
+					})
+				})
+				l := acquired(t, lk, "a")
+				if refilled {
+					pass(patience(timeout) + time.Second)
+					extends(t, l, 3)
+					if ms[2].holder("a") != l.Token() {
+						t.Fatal("the node was not refilled")
+					}
+					away[ms[2]] = true
+					pass(5 * time.Second)
+					extends(t, l, 1)
 				}
-				return nil
+				pass(9800 * time.Millisecond) // 98 ms before its validity ends
+				got := make(chan error, 1)
+				go func() {
+					_, err := rival.TryAcquire(t.Context(), "a")
+					got <- err
+				}()
+				pass(time.Millisecond)
+				if holder := ms[2].holder("a"); holder == "" || holder == l.Token() {
+					t.Fatalf("the rival has not been granted the node: %q", holder)
+				}
+				ms[2].Flush()
+				close(ghost)
+				if refilled {
+					away[ms[2]] = false
+					pass(60 * time.Millisecond)
+				}
+				for _, name := range []string{"b", "c"} { // the client meets the node again, and tells it the set's description
+					pass(time.Millisecond)
+					_, _ = lk.TryAcquire(t.Context(), name)
+				}
+				pass(time.Millisecond)
+				if ms[2].holder("a") != l.Token() {
+					t.Fatal("the acquire has not come")
+				}
+				away[ms[1]] = true
+				extended := make(chan error, 1)
+				go func() { extended <- l.Extend(t.Context()) }()
+				pass(time.Until(l.Until()) + 150*time.Millisecond) // node 1 has dropped the key
+				close(rivals)
+				if err := <-got; err != nil {
+					t.Fatalf("the rival has not got the lock: %v", err)
+				}
+				if left := time.Until(l.Until()); left > 0 {
+					t.Errorf("there are two holders, for another %v", left)
+				}
+				wantQuorumError(t, <-extended, ErrLost)
 			})
 		})
-		rival := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
-			c.gate(func(q *arena.Call) chan struct{} {
-				if c.model == ms[1] && q.Op == wire.Plain {
-					return rivals
-				}
-				return nil
-			})
-		})
-		l := acquired(t, lk, "a")
-		pass(9800 * time.Millisecond) // 98 ms before its validity ends
-		got := make(chan error, 1)
-		go func() {
-			_, err := rival.TryAcquire(t.Context(), "a")
-			got <- err
-		}()
-		pass(time.Millisecond)
-		if holder := ms[2].holder("a"); holder == "" || holder == l.Token() {
-			t.Fatalf("the rival has not been granted the node: %q", holder)
-		}
-		ms[2].Flush()
-		close(ghost)
-		pass(time.Millisecond)
-		if ms[2].holder("a") != l.Token() {
-			t.Fatal("the acquire has not come")
-		}
-		for _, name := range []string{"b", "c"} { // the client meets the node again, and tells it the set's description
-			_, _ = lk.TryAcquire(t.Context(), name)
-			pass(time.Millisecond)
-		}
-		away = true
-		extended := make(chan error, 1)
-		go func() { extended <- l.Extend(t.Context()) }()
-		pass(time.Until(l.Until()) + 150*time.Millisecond) // node 1 has dropped the key
-		close(rivals)
-		if err := <-got; err != nil {
-			t.Fatalf("the rival has not got the lock: %v", err)
-		}
-		if left := time.Until(l.Until()); left > 0 {
-			t.Errorf("there are two holders, for another %v", left)
-		}
-		wantQuorumError(t, <-extended, ErrLost)
-	})
+	}
 }
 
-// TestAcquireThatComesLateToARefilledNode: as above, but the node was given the token since, and has confirmed extensions.
-// Then the client does not reach it, until it has dropped the key.
-func TestAcquireThatComesLateToARefilledNode(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const timeout = 500 * time.Millisecond
-		ms, ghost, rivals, never := newModels(3), make(chan struct{}), make(chan struct{}), make(chan struct{})
-		defer close(never)
-		away := make(map[*model]bool)
-		lk := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
-			c.gate(func(q *arena.Call) chan struct{} {
-				switch {
-				case c.model == ms[2] && q.Op == wire.Plain && q.Keys[0] == "a":
-					return ghost
-				case away[c.model]:
-					return never
-				}
-				return nil
-			})
-		})
-		rival := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) {
-			c.gate(func(q *arena.Call) chan struct{} {
-				if c.model == ms[1] && q.Op == wire.Plain {
-					return rivals
-				}
-				return nil
-			})
-		})
-		l := acquired(t, lk, "a")
-		pass(patience(timeout) + time.Second)
-		extend := func() {
-			if err := l.Extend(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			pass(time.Millisecond)
+// extends extends l n times, and lets the nodes answer each time.
+func extends(t *testing.T, l *Lock, n int) {
+	t.Helper()
+	for range n {
+		if err := l.Extend(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		for range 3 {
-			extend()
-		}
-		if ms[2].holder("a") != l.Token() {
-			t.Fatal("the node was not refilled")
-		}
-		away[ms[2]] = true
-		pass(5 * time.Second)
-		extend()
-		pass(9800 * time.Millisecond) // 98 ms before its validity ends
-		got := make(chan error, 1)
-		go func() {
-			_, err := rival.TryAcquire(t.Context(), "a")
-			got <- err
-		}()
 		pass(time.Millisecond)
-		if holder := ms[2].holder("a"); holder == "" || holder == l.Token() {
-			t.Fatalf("the rival has not been granted the node: %q", holder)
+	}
+}
+
+// oneHolder has a rival try, again and again, until l is over: it must not get the lock.
+func oneHolder(t *testing.T, l *Lock, rival *Locker, pause time.Duration) {
+	t.Helper()
+	for time.Until(l.Until()) > 0 {
+		if _, err := rival.TryAcquire(t.Context(), l.Name()); err == nil {
+			t.Fatalf("there are two holders, for another %v", time.Until(l.Until()))
 		}
-		ms[2].Flush()
-		close(ghost)
-		away[ms[2]] = false
-		pass(60 * time.Millisecond)
-		for _, name := range []string{"b", "c"} { // the client meets the node again, and tells it the set's description
-			_, _ = lk.TryAcquire(t.Context(), name)
-			pass(time.Millisecond)
-		}
-		if ms[2].holder("a") != l.Token() {
-			t.Fatal("the acquire has not come")
-		}
-		away[ms[1]] = true
-		extended := make(chan error, 1)
-		go func() { extended <- l.Extend(t.Context()) }()
-		pass(time.Until(l.Until()) + 150*time.Millisecond) // node 1 has dropped the key
-		close(rivals)
-		if err := <-got; err != nil {
-			t.Fatalf("the rival has not got the lock: %v", err)
-		}
-		if left := time.Until(l.Until()); left > 0 {
-			t.Errorf("there are two holders, for another %v", left)
-		}
-		wantQuorumError(t, <-extended, ErrLost)
-	})
+		pass(pause)
+	}
 }

@@ -177,12 +177,7 @@ func TestDetachKnowsOfAReleaseUnderWay(t *testing.T) {
 		pass(4 * timeout)
 		close(hung)
 		pass(2 * timeout)
-		for range 3 {
-			if err := l.Extend(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			pass(time.Millisecond)
-		}
+		extends(t, l, 3)
 		if ms[2].holder("a") != l.Token() {
 			t.Fatal("the node does not have the key")
 		}
@@ -196,12 +191,7 @@ func TestDetachKnowsOfAReleaseUnderWay(t *testing.T) {
 		close(releases)
 		pass(time.Millisecond)
 		ms[1].revive()
-		for time.Until(l.Until()) > 0 {
-			if _, err := rival.TryAcquire(t.Context(), "a"); err == nil {
-				t.Fatalf("there are two holders, for another %v", time.Until(l.Until()))
-			}
-			pass(timeout)
-		}
+		oneHolder(t, l, rival, timeout)
 		wantQuorumError(t, err, ErrNoQuorum)
 	})
 }

@@ -102,22 +102,29 @@ func (c *Client) pairs(ctx context.Context) {
 				return
 			}
 			h := &hold{client: c, op: int(c.ops.Add(1)), request: c.Plan.Wants[1], rng: rng}
-			limit := c.Plan.Run.Bound
-			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-			c.note(h.request.Fill(history.Event{Kind: history.Ask, Op: h.op, Verb: "acquire", Limit: limit}))
-			var err error
-			h.lock, err = c.locker.Acquire(asking, h.request.Name, Options(h.request)...)
-			cancel()
-			if err != nil {
-				c.denied(h.op, h.request.Name, err)
+			if !h.acquire(ctx) {
 				continue
 			}
-			h.begin()
 			Wait(h.ctx, c.Plan.Beat()*3/4)
 			h.pass()
 			h.release(ctx)
 		}
 	})
+}
+
+// acquire waits for the lock until the run's bound, whether ctx ends or not, and begins the hold; false: it was denied.
+func (h *hold) acquire(ctx context.Context) bool {
+	c, limit := h.client, h.client.Plan.Run.Bound
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	c.note(h.request.Fill(history.Event{Kind: history.Ask, Op: h.op, Verb: "acquire", Limit: limit}))
+	var err error
+	if h.lock, err = c.locker.Acquire(asking, h.request.Name, Options(h.request)...); err != nil {
+		c.denied(h.op, h.request.Name, err)
+		return false
+	}
+	h.begin()
+	return true
 }
 
 // drawOptions draws the kind of hold.
@@ -461,16 +468,9 @@ func (c *Client) gets(ctx context.Context, at time.Duration, name string, rng *r
 	Wait(ctx, at-time.Since(c.Start))
 	h := &hold{client: c, op: int(c.ops.Add(1)), request: history.Request{Name: name}, rng: rng}
 	h.pass()
-	limit := c.Plan.Run.Bound
-	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	defer cancel()
-	c.note(h.request.Fill(history.Event{Kind: history.Ask, Op: h.op, Verb: "acquire", Limit: limit}))
-	var err error
-	if h.lock, err = c.locker.Acquire(asking, name); err != nil {
-		c.denied(h.op, name, err)
+	if !h.acquire(ctx) {
 		return nil
 	}
-	h.begin()
 	h.pass()
 	return h
 }
