@@ -298,7 +298,7 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Mislead, history.Mislead, history.Mislead, history.Restore, history.Reset, history.FlushScripts, history.Kill}, Rate: 4, Only: []string{"model"},
 	},
 	{
-		Name: "a snapshot of an earlier set", About: "operators change the set while one node keeps what nobody has chosen, or is restored from a snapshot older than the last changes: it has no vote until a quarantine is over, and every client is served",
+		Name: "a snapshot of an earlier set", About: "operators change the set while one node has a description that nobody has chosen, or one from an old snapshot. The node has no vote until a quarantine is over, and every client is served",
 		Nodes: []int{3, 3, 4}, Reserve: 2, Least: 3, Clients: [2]int{4, 6}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 24, Write: true, Workers: 2, Forgets: true, Harmless: true, Weak: 1, Weight: 8,
 		Troubles: []history.FaultKind{history.Mislead, history.Restore, history.Restore, history.Restore, history.Kill, history.Crash, history.Pause}, Rate: 1, Only: []string{"model"},
 	},
