@@ -70,9 +70,6 @@ func Mended(why *redlock.QuorumError) bool {
 	return waiting > 0 && able >= why.Need
 }
 
-// Kept is the hint below an error for which ForOperator is true.
-const Kept = "redlock members shows what each of the nodes keeps"
-
 // ForOperator reports whether the error names the command with which an operator mends the set.
 func ForOperator(err error) bool {
 	text := err.Error()
@@ -110,7 +107,7 @@ func Remedy(nodes []*redlock.NodeError, need int) string {
 		return "use another --key, or delete that key on the nodes if nothing needs it"
 	case redlock.OutcomeIneligible:
 		if slices.ContainsFunc(nodes, func(n *redlock.NodeError) bool { return n.Err != nil && ForOperator(n.Err) }) {
-			return Kept
+			return "redlock members shows what each of the nodes keeps"
 		}
 		return "change that setting, or use another server; redlock doctor examines all of them"
 	}

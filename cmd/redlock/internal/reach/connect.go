@@ -55,7 +55,7 @@ func NotConnected(err error) error {
 		return exit.Fail(exit.NoQuorum, hint, "%v", err)
 	}
 	if explain.ForOperator(err) {
-		return exit.Fail(exit.NoQuorum, explain.Kept, "%v", err)
+		return exit.Fail(exit.NoQuorum, "redlock members shows what each of the nodes keeps", "%v", err)
 	}
 	if strings.Contains(err.Error(), "redlock members set") {
 		return exit.Fail(exit.Usage, "redlock members shows what the set has. Services that share its servers share that, and a prefix does not divide it: leave out --separator or what else differs, or name another database of the servers, redis://HOST:PORT/1, for a set of its own", "%v", err)

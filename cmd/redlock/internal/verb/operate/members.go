@@ -423,7 +423,7 @@ func notChanged(ctx context.Context, cfg *membersConfig, err error) error {
 	case ctx.Err() != nil:
 		return exit.Fail(exit.NoQuorum, again, "the change was not in force within --timeout %v", cfg.Timeout)
 	case explain.ForOperator(err):
-		return exit.Fail(exit.NoQuorum, explain.Kept, "%s", phrase.Plain(err))
+		return exit.Fail(exit.NoQuorum, "redlock members shows what each of the nodes keeps", "%s", phrase.Plain(err))
 	case errors.Is(err, redlock.ErrNoQuorum):
 		return exit.Fail(exit.NoQuorum, "bring back the members that are down, or put a new node in the place of one: redlock members replace ADDRESS URL", "%s", phrase.Plain(err))
 	}
